@@ -10,18 +10,19 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/version.h"
+#include "ott/questions/answer/exit_code.h"
 #include "ott/questions/kernels/prof_command.h"
 #include "ott/questions/questions.h"
 #include "ott/questions/waiting/waiting_answer.h"
 #include "tools/capture/profile_command.h"
-#include "tools/exit_code.h"
 #include "tools/report/page.h"
 #include "tools/report/report_command.h"
 #include "tools/trace/trace_command.h"
 
 namespace {
 
-// What is wrong with a command line: "ott stats: RUN is required; `ott stats --help` shows an example".
+// Describes what is wrong with a command line: "ott stats: RUN is required; `ott stats --help` shows an
+// example".
 std::string DescribeError(const CLI::App* app, const CLI::Error& error) {
   const std::vector<CLI::App*> commands = app->get_subcommands();
   if (commands.empty() && !app->remaining().empty()) {
@@ -60,7 +61,7 @@ int main(int argc, char** argv) {
     if (question.add_commands != nullptr) AddCommands(line, question.title, question.add_commands);
   }
   AddCommands(line, ott::waiting::kQuestion.title, ott::trace::AddTraceCommand);
-  AddCommands(line, ott::prof::kKernelsTitle, ott::capture::AddProfileCommand);
+  AddCommands(line, ott::kernels::kKernelsTitle, ott::capture::AddProfileCommand);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -24,7 +24,7 @@ printf '{\n  "loss": 0.75\n}' > "$dumps/other/tensors.json"
 printf '{\n  "loss": 0.' > "$dumps/cut/tensors.json"
 
 expect 0 'ott compare out/reference' --help
-for command in ab calibrate compare crosscheck curves hang origin prof profile report stats trace whatif; do
+for command in ab calibrate check compare crosscheck curves hang origin prof profile report stats trace whatif; do
   expect 0 '^Exit code: ' "$command" --help
   expect 0 '^Examples?:$' "$command" --help
   # Without a file, ott prof reads standard input.
@@ -60,6 +60,14 @@ printf 'b { axis: 1 }' > "$dumps/layout.textproto"
 expect 2 'layout.textproto:1:.*no field named "axis"' \
   crosscheck --layout "$dumps/layout.textproto" "$dumps/reference" "$dumps/same"
 expect 2 'excludes' crosscheck --layout "$dumps/layout.textproto" --replicated '*' "$dumps/reference" "$dumps/same"
+for run in reference same other; do
+  mkdir -p "$dumps/run_$run/rank_00000/dumps"
+  cp -r "$dumps/$run" "$dumps/run_$run/rank_00000/dumps/0"
+  printf '{"world_size": 1}' > "$dumps/run_$run/run.json"
+done
+expect 1 'first divergence: iteration 0, rank 0, loss' report "$dumps/run_other" --reference "$dumps/run_reference"
+expect 0 'verdict: equal' report "$dumps/run_same" --reference "$dumps/run_reference"
+expect 2 'no rank has a trace of torch.profiler' prof "$dumps/run_same"
 expect 2 'no such file' prof "$dumps/nothing.sqlite"
 expect 2 'neither rows' prof - <<< '{"a": 1}'
 expect 0 '^1 .* 7$' prof <<< "{'kLongName': 'k', 'kDuration': 7}"

@@ -11,8 +11,6 @@ import sys
 ROOMS = [
     "third_party",
     "tools/build_defs",
-    "tools:exit_code",
-    "tools:spawn_arguments",
     "core/base",
     "core/json",
     "core/pickle",
@@ -30,18 +28,19 @@ ROOMS = [
     "core/dumper",
     "core/op_log",
     "core/op_cost",
+    "core/kernel_profile",
+    "core/kineto",
     "core/profile",
     "dist/comm",
     "dist/directory",
     "dist/mesh",
     "dist/stats",
     "dist/check",
-    "tools/profile",
-    "tools/kineto",
     "questions/answer",
     "questions/hang",
     "questions/origin",
     "questions/right",
+    "questions/sound",
     "questions/faster",
     "questions/learning",
     "questions/saved",
@@ -65,7 +64,7 @@ ROOMS = [
 # Folders whose rooms use each other's targets, and not the face of the root's BUILD file, which is for programs.
 NO_PROGRAMS = ("core/", "dist/", "integrations/", "questions/")
 
-# Who may use what, beyond the order of the list.
+# Says who may use what, beyond the order of the list.
 ONLY_DIST_USES = ("@mpi//", "@nccl//")
 
 

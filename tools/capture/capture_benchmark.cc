@@ -1,4 +1,4 @@
-// What a captured range costs the program, and what writing it costs the rest of the machine.
+// Measures what a captured range costs the program, and what writing it costs the rest of the machine.
 //
 //   bazel run //tools/capture:capture_benchmark
 

@@ -53,7 +53,7 @@ class CaptureFile {
     Run(statement);
   }
 
-  // The id of a text in StringIds. Bytes that are not UTF-8 are replaced.
+  // Returns the id of a text in StringIds. Bytes that are not UTF-8 are replaced.
   int64_t StringId(std::string_view text);
 
   // Changes rows; the values are those of the statement's question marks. Returns how many it changed; an

@@ -13,7 +13,7 @@ namespace ott::capture {
 
 inline constexpr char kProgramForTest[] = "tools/capture/nvtx_program_for_test";
 
-// The rows that a query gives, values joined by |, NULL as -.
+// Returns the rows that a query gives, values joined by |, NULL as -.
 std::vector<std::string> Query(const std::string& path, const std::string& sql);
 
 // Names of the ranges or marks of a type, in the order of their starts.

@@ -16,10 +16,11 @@
 namespace ott::capture {
 namespace {
 
-// Of NVTX (nvtxPayloadType_t).
+// The values are NVTX's (nvtxPayloadType_t).
 enum PayloadType : uint8_t { kUint64 = 1, kInt64, kDouble, kUint32, kInt32, kFloat };
 
-// Of ENUM_DIAGNOSTIC_SEVERITY_LEVEL, ENUM_DIAGNOSTIC_SOURCE_TYPE and ENUM_DIAGNOSTIC_TIMESTAMP_SOURCE.
+// The values are those of ENUM_DIAGNOSTIC_SEVERITY_LEVEL, ENUM_DIAGNOSTIC_SOURCE_TYPE and
+// ENUM_DIAGNOSTIC_TIMESTAMP_SOURCE.
 constexpr int64_t kInfo = 1, kWarning = 2, kFromInjection = 1, kTargetTimestamp = 1;
 
 // The bits of a global id above those of the process: hardware 0, virtual machine 1.

@@ -1,5 +1,5 @@
-// What becomes of streams that programs cannot be made to write at will: dropped events, ends before starts,
-// records that are none.
+// Tests streams that programs cannot be made to write at will: dropped events, ends before starts, records
+// that are none.
 
 #include "tools/capture/capture_session.h"
 

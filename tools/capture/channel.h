@@ -1,4 +1,4 @@
-// How the buffer of a captured process reaches `ott profile`: over a Unix socket without a name in the file
+// Hands the buffer of a captured process to `ott profile`: over a Unix socket without a name in the file
 // system, whose address the processes inherit in the environment.
 
 #ifndef OTT_TOOLS_CAPTURE_CHANNEL_H_
@@ -15,7 +15,7 @@ inline constexpr char kSocketVariable[] = "OTT_CAPTURE_SOCKET";
 inline constexpr char kBufferMibVariable[] = "OTT_CAPTURE_BUFFER_MIB";
 inline constexpr char kRangeVariable[] = "OTT_CAPTURE_RANGE";
 
-// A socket that takes buffers, at an address of its own, which it stores in *address. -1 and errno on
+// Returns a socket that takes buffers, at an address of its own, which it stores in *address. -1 and errno on
 // failure.
 int ListenForBuffers(std::string* address);
 

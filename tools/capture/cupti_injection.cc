@@ -1,6 +1,6 @@
-// What the CUDA driver loads into the captured process from CUDA_INJECTION64_PATH and calls while it starts:
-// opens CUPTI and hands its records to the Recorder. CUPTI's functions are found at run time; its headers
-// give the types.
+// The CUDA driver loads this into the captured process from CUDA_INJECTION64_PATH and calls it while it
+// starts: it opens CUPTI and hands its records to the Recorder. CUPTI's functions are found at run time; its
+// headers give the types.
 
 #include <cupti.h>
 #include <dlfcn.h>
@@ -129,7 +129,8 @@ void* OpenCupti() {
 
 uint32_t NameId(const char* name) { return Recorder::StringId(name == nullptr ? "<unnamed>" : name); }
 
-// Of the driver's functions those that a program uses to give the device work; the runtime's are all kept.
+// Returns true for those of the driver's functions that a program uses to give the device work; the runtime's
+// are all kept.
 bool IsInteresting(const CUpti_ActivityAPI& api, std::string_view name) {
   if (api.kind == CUPTI_ACTIVITY_KIND_RUNTIME) return true;
   for (const std::string_view prefix : {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset"}) {
@@ -246,7 +247,7 @@ void CUPTIAPI CompleteBuffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_
   --num_buffers;
 }
 
-// As Check() for all of them.
+// Enables all of them, and checks like Check().
 template <size_t kSize>
 bool Enable(const CUpti_ActivityKind (&kinds)[kSize]) {
   CUptiResult first_error = CUPTI_SUCCESS;
@@ -333,8 +334,8 @@ void* FlushForEver(void*) {
   }
 }
 
-// What CUPTI holds back is lost with the process, so it is asked for it all the time. The program's signals
-// are not for this thread.
+// Starts a thread that asks CUPTI all the time for what it holds back, which is lost with the process. The
+// program's signals are not for this thread.
 void StartFlushing() {
   sigset_t all, before;
   sigfillset(&all);

@@ -1,4 +1,4 @@
-// What CUPTI records, on its way into the file; CUPTI itself is played by cupti_for_test.cc.
+// Tests what CUPTI records, on its way into the file; CUPTI itself is played by cupti_for_test.cc.
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,4 +1,4 @@
-// Which rank of a job this process is.
+// Finds which rank of a job this process is.
 
 #ifndef OTT_TOOLS_CAPTURE_JOB_RANK_H_
 #define OTT_TOOLS_CAPTURE_JOB_RANK_H_

@@ -25,7 +25,7 @@ constexpr std::string_view kProfilerDomain = "ott.profiler";
 // The handles that NVTX gives to the program are ids: of domains, of strings, of resources.
 uint32_t IdOf(const void* handle) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle)); }
 
-// Of a domain; the default one's where the handle cannot be ours.
+// Returns the id of a domain; the default one's if the handle cannot be ours.
 uint32_t DomainOf(nvtxDomainHandle_t domain) { return IdOf(domain) <= 0xffff ? IdOf(domain) : 0; }
 
 template <typename Handle>
@@ -191,7 +191,7 @@ void DomainNameCategoryW(nvtxDomainHandle_t domain, uint32_t category, const wch
   DomainNameCategoryA(domain, category, ToUtf8(name).c_str());
 }
 
-// Of all resources only threads have a place in the file.
+// Only threads, of all resources, have a place in the file.
 nvtxResourceHandle_t DomainResourceCreate(nvtxDomainHandle_t, nvtxResourceAttributes_t* attributes) {
   if (attributes != nullptr && attributes->identifierType == NVTX_RESOURCE_TYPE_GENERIC_THREAD_NATIVE) {
     const auto thread = static_cast<uint32_t>(attributes->identifier.ullValue);
@@ -202,7 +202,7 @@ nvtxResourceHandle_t DomainResourceCreate(nvtxDomainHandle_t, nvtxResourceAttrib
   return HandleOf<nvtxResourceHandle_t>(1);
 }
 
-// Of the runtime and of the driver, which number devices alike.
+// Names devices of the runtime and of the driver, which number them alike.
 void NameCudaDeviceA(int device, const char* name) {
   Recorder::RecordOnce(RecordKind::kCudaDeviceName, static_cast<uint32_t>(device), 0, ViewOf(name));
 }

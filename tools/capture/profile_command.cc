@@ -11,8 +11,8 @@
 #include <memory>
 #include <string>
 
+#include "ott/questions/answer/exit_code.h"
 #include "tools/capture/profile_program.h"
-#include "tools/exit_code.h"
 
 namespace ott::capture {
 namespace {
@@ -110,7 +110,8 @@ void AddProfileCommand(const CommandLine& line) {
   command->add_option("--buffer-size", options->buffer_mib, "MiB of memory that a process keeps events in")
       ->check(CLI::Range(1, 16384))
       ->capture_default_str();
-  command->add_option("PROGRAM", options->command, "What to run, behind --, with its arguments")->required();
+  command->add_option("PROGRAM", options->command, "The program to run, after --, with its arguments")
+      ->required();
   command->footer(
       "Exit code: the program's; 2 it was not started, 126 and 127 it cannot be, as shells have it.\n"
       "Examples:\n  ott profile -o out/run.sqlite -- train --iterations 10\n"

@@ -19,11 +19,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/spawn_arguments.h"
 #include "ott/core/base/status_macros.h"
 #include "tools/capture/capture_receiver.h"
 #include "tools/capture/channel.h"
 #include "tools/capture/job_rank.h"
-#include "tools/spawn_arguments.h"
 
 namespace ott::capture {
 namespace {

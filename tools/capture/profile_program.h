@@ -27,8 +27,8 @@ struct ProfiledProgram {
   int start_error = 0;  // errno, where the program could not be executed
   int wait_status = 0;  // of waitpid(2)
   std::vector<CaptureSummary> captures;
-  // That were there before and have names as captures have, but are not of this run. Empty for a rank of a
-  // job, whose other ranks have files of their own.
+  // Files that were there before and have names as captures have, but are not of this run. Empty for a rank
+  // of a job, whose other ranks have files of their own.
   std::vector<std::string> other_files;
 };
 

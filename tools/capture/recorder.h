@@ -20,8 +20,8 @@ namespace ott::capture {
 
 class Recorder;
 
-// CLOCK_MONOTONIC in nanoseconds: kept right by the kernel, so that ranks' captures of hours do not drift
-// apart.
+// Returns CLOCK_MONOTONIC in nanoseconds: kept right by the kernel, so that ranks' captures of hours do not
+// drift apart.
 inline uint64_t Now() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -39,7 +39,7 @@ struct Event {
 // The stream that one thread appends to.
 class ThreadRecorder {
  public:
-  // The calling thread's; null while the process is not captured.
+  // Returns the calling thread's; null while the process is not captured.
   static ThreadRecorder* Get();
 
   Recorder& recorder() { return *recorder_; }
@@ -82,7 +82,7 @@ class ThreadRecorder {
   std::string_view Fitting(std::string_view text, size_t head);
   bool Dropped();
 
-  // Whether each open range of a domain was recorded, outermost first.
+  // Says for each open range of a domain whether it was recorded, outermost first.
   std::vector<uint8_t>& OpenRanges(uint32_t domain) {
     if (__builtin_expect(domain >= open_ranges_.size(), 0)) open_ranges_.resize(domain + 1);
     return open_ranges_[domain];
@@ -104,7 +104,7 @@ class Recorder {
   // fork starts anew at its first event. Returns whether the process is captured.
   static bool Start();
 
-  // The process's; null while it is not captured.
+  // Returns the process's; null while it is not captured.
   static Recorder* Get() { return current_.load(std::memory_order_relaxed); }
 
   Range range() const { return range_; }

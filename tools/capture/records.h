@@ -119,7 +119,7 @@ struct MemcpyRecord {
   DeviceSpan span;
   uint64_t bytes;
   uint64_t count;
-  // As CUPTI counts them.
+  // The numbers are CUPTI's.
   uint8_t copy_kind, source_kind, destination_kind;
   bool is_peer;
   uint32_t source_device, destination_device, source_context, destination_context;
@@ -171,7 +171,7 @@ struct DeviceRecord {
   uint8_t uuid[16];
 };
 
-// The text behind the structure, and behind its attributes where it has some.
+// Returns the text behind the structure, and behind its attributes where it has some.
 template <typename T>
 std::string_view TextOf(const T& record, uint32_t attributes_size = 0) {
   const uint32_t head = sizeof(T) + attributes_size;

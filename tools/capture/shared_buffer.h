@@ -50,8 +50,8 @@ class SharedBuffer {
 
   // At least one chunk. Null, and errno, if the memory cannot be had.
   static std::unique_ptr<SharedBuffer> Create(size_t bytes);
-  // The other process's. Takes the descriptor. Null, and what is wrong with it, if it is no buffer of this
-  // version.
+  // Returns the other process's. Takes the descriptor. Null, and what is wrong with it, if it is no buffer of
+  // this version.
   static std::unique_ptr<SharedBuffer> Attach(int fd, std::string* error);
 
   SharedBuffer(const SharedBuffer&) = delete;
@@ -61,14 +61,14 @@ class SharedBuffer {
   int fd() const { return fd_; }
   Header& header() { return *header_; }
 
-  // The chunk of this number; null if there is none.
+  // Returns the chunk of this number; null if there is none.
   Chunk* chunk(uint32_t number);
 
   // Takes an empty chunk from the supply: its number, 0 if none is left.
   uint32_t Take();
   void GiveBack(uint32_t number);
 
-  // A new stream's number; kMaxStreams if there are no more.
+  // Returns a new stream's number; kMaxStreams if there are no more.
   uint32_t AddStream();
 
  private:
@@ -113,7 +113,7 @@ class StreamReader {
  public:
   StreamReader(SharedBuffer* buffer, uint32_t stream) : buffer_(buffer), stream_(stream) {}
 
-  // The next record, if there is one. It is valid until the next call.
+  // Returns the next record, if there is one. It is valid until the next call.
   const Record* Next();
 
   // The stream was overwritten and is not read any further.

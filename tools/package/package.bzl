@@ -1,4 +1,4 @@
-"""What programs of other build systems get: one library, and the headers that they include."""
+"""Packages what programs of other build systems get: one library, and the headers that they include."""
 
 load("@rules_cc//cc/common:cc_info.bzl", "CcInfo")
 

@@ -10,10 +10,10 @@
 namespace ott::report {
 
 // Grows where a field goes or changes its meaning; not where one is added.
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
 
-// One object. Names and texts in it are as a page shows them (display_text.h): a name from a file may be
-// shortened.
+// Returns one object. Names and texts in it are as a page shows them (display_text.h): a name from a file may
+// be shortened.
 Json ToJson(const Document& document);
 
 // Valid UTF-8, ending with a newline. indent: -1 for one line.

@@ -16,7 +16,7 @@
 namespace ott::report {
 namespace {
 
-// Of an answer, before the details.
+// An answer has so many lines at most before the details.
 constexpr int kMaxLines = 4;
 
 struct Look {

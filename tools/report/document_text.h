@@ -15,15 +15,15 @@ struct TextStyle {
   // Lines of answers are broken, and those of tables cut, so that they have so many characters at most; 0: as
   // they come.
   size_t width = 0;
-  // Where the answers have more lines, how sure they are is told with the details; 0: any number.
+  // If the answers have more lines, how sure they are is told with the details; 0: any number.
   size_t height = 0;
 };
 
-// The answers with a mark each (+ good, ! bad, ? cannot tell), what is missing, and then the details. Of an
-// answer of many lines the first are told; the details have the rest. Ends with a newline.
+// Returns the answers with a mark each (+ good, ! bad, ? cannot tell), what is missing, and then the details.
+// Of an answer of many lines the first are told; the details have the rest. Ends with a newline.
 std::string ToText(const Document& document, const TextStyle& style);
 
-// The same without details.
+// Does the same without details.
 std::string ToSummary(const Document& document, const TextStyle& style);
 
 // auto: as the terminal is, if it is one; NO_COLOR (no-color.org) and TERM=dumb are obeyed. color: "auto",

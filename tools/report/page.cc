@@ -20,7 +20,7 @@ std::string EscapeHtml(const std::string& text) {
 
 std::string Text(const Json& text) { return EscapeHtml(text.get<std::string>()); }
 
-// As the terminal and style.css have them.
+// Marks and styles are those of the terminal and style.css.
 struct Badge {
   const char* mark;
   const char* style;

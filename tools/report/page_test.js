@@ -186,7 +186,7 @@ const tests = {
     await clickOn(page, '#origin .step[data-operation=gelu] .output');
     assert.deepStrictEqual(await texts(page, '#selection button'), ['rank 1 \u00d7', 'iteration 0 \u00d7', 'Let go of all']);
     await page.click('#selection button:last-child');
-    // Of other iterations it says nothing.
+    // The picture says nothing of other iterations.
     await clickOn(page, '#iterations circle.outlier');
     assert.deepStrictEqual(await page.$$eval('#origin .step', drawn => [...new Set(drawn.map(step => step.getAttribute('opacity')))]), ['0.35']);
     const [download] = await Promise.all([page.waitForEvent('download'), page.click('#origin .heading button')]);
@@ -200,7 +200,7 @@ const tests = {
     const end = whole.indexOf('</script>', begin);
     const write = (name, count) => {
       const report = JSON.parse(whole.slice(begin, end));
-      report.pictures.hang = {ranks: [...Array(count).keys()].map(rank => ({rank, host: 'node1', state: rank === 3 ? 'works' : 'waits', blamed: rank === 3,
+      report.pictures.hang = {culprits: [3], ranks: [...Array(count).keys()].map(rank => ({rank, host: 'node1', state: rank === 3 ? 'WORKS' : 'WAITS',
         iteration: 4, last_completed: 'step', place: rank === 3 ? 'data' : 'sum_loss #5', seconds: rank === 3 ? 30 : 20}))};
       fs.writeFileSync(path.resolve(pages, `${name}.html`), whole.slice(0, begin) + JSON.stringify(report).replaceAll('<', '\\u003c') + whole.slice(end));
     };
@@ -355,6 +355,14 @@ const tests = {
     await close();
   },
 
+  async 'Hostile names of metrics and runs are text on the page of learning curves'(browser) {
+    const {page, close} = await open(browser, 'hostile_curves');
+    assert.match((await texts(page, '#answer-learning .text'))[0], /^B is worse in <img src=x onerror=alert\(1\)>loss/);
+    assert.deepStrictEqual(await texts(page, 'figure h3'), ['<img src=x onerror=alert(1)>loss: worse']);
+    assert.strictEqual((await page.$$('img')).length, 0);
+    await close();
+  },
+
   async 'Learning curves are drawn with their bands, and where they part'(browser) {
     const {page, close} = await open(browser, 'curves');
     assert.match((await texts(page, '#answer-learning .text'))[0], /^B is worse in loss/);
@@ -395,7 +403,7 @@ const tests = {
     // Two FLOPs for each of 100 x 200 x 300 products, of three matrices of float32.
     assert(Math.abs(Number(ops[0][1]) - 2 * 100 * 200 * 300 / (4 * (100 * 200 + 200 * 300 + 100 * 300))) < 0.1, ops[0][1]);
     assert((await page.$$('#roofline path.roof')).length >= 2);
-    // Of rank 0 the product takes 1.9 ms, of rank 1 2.4 ms; then both are in the collective.
+    // The product takes 1.9 ms on rank 0, 2.4 ms on rank 1; then both are in the collective.
     const spans = (await table(page, 'timeline')).filter(row => row[0] === '0').map(row => [row[1], row[2], row[3], Number(row[6])]);
     assert.deepStrictEqual(spans.map(span => span.slice(0, 3)), [['0', 'mm', 'no'], ['0', 'record_param_comms', 'yes'],
       ['1', 'mm', 'no'], ['1', 'record_param_comms', 'yes']]);

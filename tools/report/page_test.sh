@@ -45,6 +45,10 @@ done
 code=0
 "$ott" curves curve_0_* --- curve_1_* --html pages/curves.html > curves.txt || code=$?
 [[ $code == 1 ]] || { echo "page_test: ott curves: exit code $code"; cat curves.txt; exit 1; }
+for side in 0 1; do
+  for run in {0..5}; do sed 's/loss/<img src=x onerror=alert(1)>loss/' "curve_${side}_$run.jsonl" > "hostile_${side}_<b>$run.jsonl"; done
+done
+"$ott" curves hostile_0_* --- hostile_1_* --html pages/hostile_curves.html > hostile_curves.txt || (($? == 1))
 # Ends by the signal, as a user ends it.
 "$ott" report runs/known --follow --every 1 --html pages/live.html > live.txt &
 follower=$!

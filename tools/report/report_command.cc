@@ -13,8 +13,8 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
+#include "ott/questions/answer/exit_code.h"
 #include "ott/questions/questions.h"
-#include "tools/exit_code.h"
 #include "tools/report/document_json.h"
 #include "tools/report/document_text.h"
 #include "tools/report/page.h"
@@ -72,6 +72,7 @@ absl::StatusOr<Report> MakeReport(const ReportFlags& flags) {
   Report report;
   report.document = MakeDocument(run_report);
   if (flags.wants_pictures()) AddPictures(run_report, &report.document);
+  AddTorchTraces(run, flags.wants_pictures(), &report.document);
   if (flags.format == "prometheus") report.prometheus = ToPrometheus(run_report, report.document);
   return report;
 }
@@ -148,7 +149,8 @@ void AddReportCommand(const CommandLine& line) {
   command->add_option("--before", flags->before, "Runs of another version: did it become faster since?");
   CLI::Option* const reference = command->add_option(
       "--reference", flags->reference,
-      "Run to compare operations with: which first computed something else (`ott origin`)");
+      "Run to compare with: which operation first computed something else (`ott origin`), or "
+      "where neither logged operations, which dumped tensor first differs (`ott compare`)");
   command
       ->add_option("--perturbed", flags->perturbed,
                    "The reference's program with `perturb {}`: what rounding grows to there is no finding")

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -15,23 +16,26 @@
 #include "absl/strings/str_format.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/text_table.h"
+#include "ott/core/kineto/read_trace.h"
 #include "ott/core/op_cost/device_peaks.h"
 #include "ott/core/tensor/parallel_for.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/dist/stats/cluster_stats.pb.h"
 #include "ott/questions/answer/display_text.h"
+#include "ott/questions/answer/picture.h"
+#include "ott/questions/kernels/host_time.h"
 #include "ott/questions/kernels/kernel_join.h"
 #include "ott/questions/kernels/profile_reader.h"
 #include "ott/questions/kernels/profile_rows.h"
 #include "ott/questions/saved/sampled_timeline.h"
-#include "ott/questions/waiting/job.h"
+#include "ott/questions/waiting/traced_job.h"
 #include "ott/questions/waiting/waiting_answer.h"
-#include "tools/kineto/read_trace.h"
 #include "tools/report/traces_timeline.h"
 
 namespace ott::report {
 namespace {
 
-using prof::KernelRow;
+using kernels::KernelRow;
 
 constexpr size_t kTopOps = 15;
 constexpr size_t kTopCollectives = 10;
@@ -54,7 +58,7 @@ struct OpSum {
 // By op and direction.
 using OpSums = std::map<std::string, OpSum>;
 
-void AddRows(const prof::ProfileRows& rows, const ranks::RankTrace& trace, OpSums* sums,
+void AddRows(const kernels::ProfileRows& rows, const waiting::RankTrace& trace, OpSums* sums,
              std::vector<DeviceSpan>* spans) {
   const int rank = trace.rank;
   KernelRow row;
@@ -66,7 +70,7 @@ void AddRows(const prof::ProfileRows& rows, const ranks::RankTrace& trace, OpSum
     OpSum& sum = (*sums)[absl::StrCat(row.op.empty() ? "(no op)" : std::string(row.op),
                                       row.dir == "bprop" ? " (backward)" : "")];
     sum.nanoseconds[rank] += row.sil;
-    const int64_t call = row.call == prof::kNoInteger ? row.sil : row.call;
+    const int64_t call = row.call == kernels::kNoInteger ? row.sil : row.call;
     if (row.flops > 0) {
       sum.flops += row.flops;
       if (row.bytes > 0) sum.bytes += row.bytes;
@@ -84,9 +88,9 @@ std::string Time(double nanoseconds) { return FormatSeconds(nanoseconds * 1e-9);
 
 double Seconds(int64_t nanoseconds) { return Rounded(static_cast<double>(nanoseconds) * 1e-9); }
 
-Json DrawSplits(const ranks::Job& job) {
+Json DrawSplits(const waiting::TracedJob& job) {
   Json ranks = Json::array();
-  for (const ranks::Job::Rank& rank : job.ranks) {
+  for (const waiting::TracedJob::Rank& rank : job.ranks) {
     if (ranks.size() == kMaxRanks) break;
     ranks.push_back({{"rank", rank.rank},
                      {"seconds", Seconds(rank.split.total)},
@@ -98,49 +102,39 @@ Json DrawSplits(const ranks::Job& job) {
   return {{"ranks", std::move(ranks)}};
 }
 
-// The rank that all wait for at these collectives; null where there is none.
-Json DrawHoldUp(const ranks::Job& job, const ranks::CollectiveSum& sum) {
-  for (const ranks::TracedHoldUp& hold_up : job.hold_ups.found) {
-    if (hold_up.rank != sum.last_rank || hold_up.collective != sum.kind->name ||
-        hold_up.group != sum.kind->group_name()) {
+// As those of a run, as far as traces tell.
+ArrivalStats ArrivalsOf(const waiting::TracedJob& job, const waiting::CollectiveSum& sum) {
+  ArrivalStats arrivals;
+  arrivals.set_name(sum.kind->name);
+  arrivals.set_group(sum.kind->group_name());
+  arrivals.set_num_ranks(sum.num_ranks);
+  arrivals.set_num_intervals(sum.num_complete);
+  arrivals.set_num_incomplete(sum.count - sum.num_complete);
+  arrivals.set_mean_wait(Seconds(sum.wait) / static_cast<double>(sum.num_complete));
+  arrivals.set_max_wait(Seconds(sum.longest_wait));
+  if (sum.last_rank < 0) return arrivals;
+  LastArrival& last = *arrivals.add_last();
+  last.set_rank(sum.last_rank);
+  last.set_num_intervals(sum.num_last);
+  for (const waiting::TracedHoldUp& found : job.hold_ups.found) {
+    if (found.rank != sum.last_rank || found.collective != sum.kind->name ||
+        found.group != sum.kind->group_name()) {
       continue;
     }
-    return {{"rank", hold_up.rank},
-            {"host", ""},
-            {"seconds_per_iteration", Rounded(hold_up.seconds_per_step)},
-            {"low", Json()},
-            {"high", Json()},
-            {"share", Rounded(hold_up.share_of_step)}};
+    HoldUp& hold_up = *arrivals.mutable_hold_up();
+    hold_up.set_rank(found.rank);
+    hold_up.set_seconds_per_iteration(found.seconds_per_step);
+    hold_up.set_share_of_iteration(found.share_of_step);
+    break;
   }
-  return Json();
+  return arrivals;
 }
 
-// As those of a run, as far as traces tell.
-Json DrawCollectives(const ranks::Job& job) {
+Json DrawCollectives(const waiting::TracedJob& job) {
   Json collectives = Json::array();
-  for (const ranks::CollectiveSum& sum : job.collectives) {
+  for (const waiting::CollectiveSum& sum : job.collectives) {
     if (collectives.size() == kTopCollectives) break;
-    if (sum.num_complete == 0) continue;
-    const double count = static_cast<double>(sum.num_complete);
-    Json last = Json::array();
-    if (sum.last_rank >= 0) {
-      last.push_back({{"rank", sum.last_rank},
-                      {"host", ""},
-                      {"intervals", sum.num_last},
-                      {"after_next", Json()},
-                      {"mean_wait_of_others", Json()}});
-    }
-    collectives.push_back({{"name", DisplayName(sum.kind->name)},
-                           {"group", DisplayName(sum.kind->group_name())},
-                           {"ranks", sum.num_ranks},
-                           {"intervals", sum.num_complete},
-                           {"incomplete", sum.count - sum.num_complete},
-                           {"mean_wait", Rounded(static_cast<double>(sum.wait) * 1e-9 / count)},
-                           {"max_wait", Seconds(sum.longest_wait)},
-                           {"transfer", Rounded(static_cast<double>(sum.transfer) * 1e-9 / count)},
-                           {"last_ranks", std::move(last)},
-                           {"hold_up", DrawHoldUp(job, sum)},
-                           {"hiccups", Json::array()}});
+    if (sum.num_complete > 0) collectives.push_back(DrawMessage(ArrivalsOf(job, sum)));
   }
   return {{"collectives", std::move(collectives)}};
 }
@@ -215,8 +209,17 @@ std::string FormatOps(const std::vector<RankedOp>& order, size_t num_ranks) {
   return table.ToString();
 }
 
+// Empty where devices did something.
+std::string FormatHostTimes(const kernels::Profile& profile) {
+  if (!profile.kernels.empty() || !profile.transfers.empty()) return "";
+  std::string text;
+  const absl::Status status = kernels::WriteHostTimes(profile, kernels::TableLayout(), kTopOps,
+                                                      [&text](std::string_view part) { text += part; });
+  return status.ok() ? text : "";
+}
+
 // Of the device that most ranks have, which is the first one's.
-std::optional<DevicePeaks> PeaksOf(const prof::Profile& profile) {
+std::optional<DevicePeaks> PeaksOf(const kernels::Profile& profile) {
   if (profile.devices.empty()) return std::nullopt;
   return PeaksByName(profile.devices.begin()->second.name);
 }
@@ -226,9 +229,9 @@ bool IsNamedAsATrace(const std::string& path) {
 }
 
 // Ranks that have no trace here: whoever is waited for may be among them.
-void AddWhatIsNotTraced(const ranks::Job& job, std::vector<std::string>* problems) {
-  const ranks::CollectiveSum* least = nullptr;
-  for (const ranks::CollectiveSum& sum : job.collectives) {
+void AddWhatIsNotTraced(const waiting::TracedJob& job, std::vector<std::string>* problems) {
+  const waiting::CollectiveSum* least = nullptr;
+  for (const waiting::CollectiveSum& sum : job.collectives) {
     const int64_t missing = sum.kind->group_size - sum.num_ranks;
     if (missing > 0 && (least == nullptr || missing > least->kind->group_size - least->num_ranks))
       least = &sum;
@@ -256,7 +259,7 @@ void AddWhatIsNoTrace(const std::string& directory, const std::vector<std::strin
   }
 }
 
-Answer AnswerHoldUps(const ranks::Job& job) {
+Answer AnswerHoldUps(const waiting::TracedJob& job) {
   Answer answer = MakeAnswer(waiting::kQuestion);
   if (!job.hold_ups.found.empty()) {
     answer.set_finding(Answer::BAD);
@@ -265,7 +268,7 @@ Answer AnswerHoldUps(const ranks::Job& job) {
   } else if (job.ranks.size() > 1) {
     answer.set_finding(Answer::CANNOT_TELL);
   }
-  AddSentences(ranks::HoldUpLines(job), &answer);
+  AddSentences(waiting::HoldUpLines(job), &answer);
   answer.set_how_sure(absl::StrCat(job.hold_ups.most_steps, job.has_steps ? " steps" : " parts of the trace",
                                    ", and up to ", job.hold_ups.most_intervals,
                                    " moments in them to which all traced ranks came"));
@@ -289,13 +292,13 @@ std::vector<std::string> ListTraces(const std::string& directory) {
 }
 
 absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::vector<std::string>& paths) {
-  std::vector<absl::StatusOr<prof::Profile>> read(paths.size());
-  prof::ReadProfileOptions options;
+  std::vector<absl::StatusOr<kernels::Profile>> read(paths.size());
+  kernels::ReadProfileOptions options;
   options.transfers = true;
   ParallelFor(static_cast<int64_t>(paths.size()), NumThreads(0),
-              [&](int64_t i) { read[i] = prof::ReadProfile(paths[i], options); });
-  std::vector<ranks::RankTrace> traces;
-  std::vector<prof::Profile*> profiles;
+              [&](int64_t i) { read[i] = kernels::ReadProfile(paths[i], options); });
+  std::vector<waiting::RankTrace> traces;
+  std::vector<kernels::Profile*> profiles;
   std::vector<std::string> problems;
   for (size_t i = 0; i < paths.size(); ++i) {
     if (!read[i].ok()) {
@@ -304,9 +307,9 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
     }
     const int rank = read[i]->rank >= 0 ? read[i]->rank : static_cast<int>(i);
     const bool is_known = std::any_of(traces.begin(), traces.end(),
-                                      [rank](const ranks::RankTrace& trace) { return trace.rank == rank; });
+                                      [rank](const waiting::RankTrace& trace) { return trace.rank == rank; });
     if (is_known) {
-      // Of two runs, ranks would seem to wait for each other.
+      // Ranks of two runs would seem to wait for each other.
       problems.push_back(
           absl::StrCat(paths[i], ": left out, as rank ", rank, " has another trace here; keep one run's"));
       continue;
@@ -316,17 +319,18 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
     for (const std::string& note : read[i]->notes) problems.push_back(absl::StrCat(paths[i], ": ", note));
   }
   if (traces.empty()) return read[0].status();
-  const ranks::Job job = ranks::DescribeJob(traces);
+  const waiting::TracedJob job = waiting::DescribeJob(traces);
   AddWhatIsNotTraced(job, &problems);
   AddWhatIsNoTrace(directory, paths, &problems);
   OpSums ops;
   std::vector<std::vector<DeviceSpan>> spans(traces.size());
   // Joining takes the ranges.
+  const std::string host_times = FormatHostTimes(*profiles[0]);
   std::vector<Steps> steps;
-  for (const ranks::RankTrace& trace : traces) steps.push_back(ranks::StepsOf(*trace.profile));
+  for (const waiting::RankTrace& trace : traces) steps.push_back(waiting::StepsOf(*trace.profile));
   for (size_t i = 0; i < traces.size(); ++i) {
-    const prof::KernelJoin join = prof::JoinKernels(profiles[i]);
-    AddRows(prof::ProfileRows(*profiles[i], join, std::nullopt), traces[i], &ops, &spans[i]);
+    const kernels::KernelJoin join = kernels::JoinKernels(profiles[i]);
+    AddRows(kernels::ProfileRows(*profiles[i], join, std::nullopt), traces[i], &ops, &spans[i]);
   }
 
   const std::vector<RankedOp> order = InOrder(ops);
@@ -336,16 +340,40 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
       absl::StrCat(traces.size(), traces.size() == 1 ? " trace" : " traces", " of torch.profiler");
   document.answers = {AnswerHoldUps(job)};
   document.problems = std::move(problems);
-  document.details = {
-      {"Where the time goes", ranks::FormatSplits(job)},
-      {"What the ranks do together", ranks::FormatCollectives(job, kTopCollectives)},
-      {"Ops that take most time, and what limits them", FormatOps(order, traces.size())},
-  };
+  document.details = {{"Where the time goes", waiting::FormatSplits(job)},
+                      {"What the ranks do together", waiting::FormatCollectives(job, kTopCollectives)}};
+  if (order.empty()) {
+    document.details.push_back(
+        {absl::StrCat("Host time by range on rank ", traces[0].rank, ", ns"), host_times});
+  } else {
+    document.details.push_back(
+        {"Ops that take most time, and what limits them", FormatOps(order, traces.size())});
+  }
   document.pictures["device_time"] = DrawSplits(job);
   document.pictures["arrivals"] = DrawCollectives(job);
-  document.pictures["kernels"] = DrawKernels(order, PeaksOf(*profiles.front()));
-  whatif::AddTimeline(TimelineOfTraces(traces, std::move(steps), job.clocks, spans), "step", &document);
+  if (!order.empty()) document.pictures["kernels"] = DrawKernels(order, PeaksOf(*profiles.front()));
+  saved::AddTimeline(TimelineOfTraces(traces, std::move(steps), job.clocks, spans), "step", &document);
   return document;
+}
+
+void AddTorchTraces(const std::string& run_dir, bool with_pictures, Document* document) {
+  std::vector<std::string> paths;
+  for (const auto& [rank, path] : LatestTorchTraces(run_dir)) paths.push_back(path);
+  if (paths.empty()) return;
+  absl::StatusOr<Document> traces = ReportTraces(run_dir, paths);
+  if (!traces.ok()) {
+    document->problems.push_back(std::string(traces.status().message()));
+    return;
+  }
+  for (Details& details : traces->details) {
+    document->details.push_back(
+        {absl::StrCat(details.title, " (traces of torch.profiler)"), std::move(details.text)});
+  }
+  document->problems.insert(document->problems.end(), traces->problems.begin(), traces->problems.end());
+  for (const char* picture : {"device_time", "kernels"}) {
+    if (with_pictures && traces->pictures.contains(picture))
+      document->pictures[picture] = std::move(traces->pictures[picture]);
+  }
 }
 
 }  // namespace ott::report

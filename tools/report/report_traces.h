@@ -11,12 +11,16 @@
 
 namespace ott::report {
 
-// The traces in a directory, by name; empty where there is none, or it is a run directory.
+// Returns the traces in a directory, by name; empty if there is none, or it is a run directory.
 std::vector<std::string> ListTraces(const std::string& directory);
 
-// With its pictures, of one trace a rank. Reads them side by side. Errors of prof::ReadProfile() if none can
-// be read; those that cannot are named in the report.
+// With its pictures, of one trace a rank. Reads them side by side. Errors of kernels::ReadProfile() if none
+// can be read; those that cannot are named in the report.
 absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::vector<std::string>& paths);
+
+// Adds what the traces tell that the program of a run wrote by torch.profiler, if there are any: the latest
+// of each rank. Who is waited for is told by the run, which sees all iterations.
+void AddTorchTraces(const std::string& run_dir, bool with_pictures, Document* document);
 
 }  // namespace ott::report
 

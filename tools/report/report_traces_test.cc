@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
-#include "tools/kineto/traces_for_test.h"
+#include "ott/core/kineto/traces_for_test.h"
 #include "tools/report/document_text.h"
 #include "tools/report/page.h"
 
@@ -41,7 +41,7 @@ TEST(ReportTraces, TheRankThatIsWaitedForIsNamedOnThePage) {
   EXPECT_EQ(pictures.at("device_time").at("ranks").size(), 2u);
   const Json& collective = pictures.at("arrivals").at("collectives").at(0);
   EXPECT_EQ(collective.at("name"), "allreduce");
-  EXPECT_EQ(collective.at("last_ranks").at(0).at("rank"), 1);
+  EXPECT_EQ(collective.at("last").at(0).at("rank"), 1);
   // 1.9 ms and 4.9 ms of a product of 12 MFLOPs.
   const Json& op = pictures.at("kernels").at("ops").at(0);
   EXPECT_EQ(op.at("name"), "mm");

@@ -37,7 +37,7 @@ std::string DescribeRun(const RunReport& report) {
                       ", optim_test_tools ", EscapeControlCharacters(report.run.info->version()));
 }
 
-// What several questions cannot read is said once.
+// Adds once what several questions cannot read.
 void AddProblems(const std::vector<std::string>& more, std::vector<std::string>* problems) {
   for (const std::string& problem : more) {
     if (std::find(problems->begin(), problems->end(), problem) == problems->end())

@@ -1,4 +1,4 @@
-// What all questions find in a run.
+// Collects what all questions find in a run.
 
 #ifndef OTT_TOOLS_REPORT_RUN_REPORT_H_
 #define OTT_TOOLS_REPORT_RUN_REPORT_H_
@@ -16,7 +16,7 @@ struct RunReport {
   AskedRun run;
   // In the order of the questions.
   std::vector<Findings> findings;
-  // Which of several starts of the job this is, the latest; empty if it was started once.
+  // Says which of several starts of the job this is, the latest; empty if it was started once.
   std::string starts;
   // Says what is missing or cannot be read: the report is INCOMPLETE where there is any.
   std::vector<std::string> problems;

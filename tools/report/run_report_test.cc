@@ -251,9 +251,9 @@ TEST_F(RunReportTest, ThatNobodyIsSlowIsNoGoodNewsWhereMuchWouldNotBeFound) {
   ClusterStats stats;
   stats.set_num_ranks(kNumRanks);
   stats.set_detectable(0.31);
-  EXPECT_EQ(stats::AnswerSlow(stats).finding(), Answer::GOOD);
+  EXPECT_EQ(slow::AnswerSlow(stats).finding(), Answer::GOOD);
   stats.set_detectable(0.89);
-  EXPECT_EQ(stats::AnswerSlow(stats).finding(), Answer::CANNOT_TELL);
+  EXPECT_EQ(slow::AnswerSlow(stats).finding(), Answer::CANNOT_TELL);
 }
 
 TEST_F(RunReportTest, TheFirstDivergenceIsTheEarliestOfAnyRank) {
@@ -527,7 +527,7 @@ TEST_F(RunReportTest, OnASmallScreenHowSureItIsComesAfterTheAnswers) {
 TEST_F(RunReportTest, ALongAnswerIsToldInFullBelow) {
   Document document;
   document.title = "run";
-  document.answers = {MakeAnswer(stats::kQuestion)};
+  document.answers = {MakeAnswer(slow::kQuestion)};
   document.answers[0].set_finding(Answer::BAD);
   AddSentences({"1", "2", "3", "4", "5"}, &document.answers[0]);
   EXPECT_EQ(
@@ -553,7 +553,7 @@ TEST_F(RunReportTest, PrometheusGetsWhatOneWouldAlertOn) {
 TEST_F(RunReportTest, TheJsonHasAllAnswersAndAVersion) {
   const Json json = Json::parse(Dump(ToJson(DocumentWithPictures(Read())), 1));
   EXPECT_EQ(json.at("schema"), "ott.report");
-  EXPECT_EQ(json.at("schema_version"), 2);
+  EXPECT_EQ(json.at("schema_version"), 3);
   EXPECT_EQ(json.at("answers").size(), 6u);
   EXPECT_EQ(json.at("answers").at(0).at("question"), "slow");
   EXPECT_EQ(json.at("answers").at(0).at("finding"), "BAD");
@@ -589,7 +589,7 @@ TEST_F(RunReportTest, ARowOfManyRanksShowsTheOneThatTakesLongest) {
   planted.slow_rank = 777;
   planted.with_checks = planted.with_sample = false;
   WritePlantedRun(run_dir_ + "/many", planted);
-  const auto grid = stats::ReadRankGrid(run_dir_ + "/many", planted.num_ranks, 0);
+  const auto grid = slow::ReadRankGrid(run_dir_ + "/many", planted.num_ranks, 0);
   ASSERT_TRUE(grid.ok()) << grid.status();
   ASSERT_EQ(grid->rows.size(), 256u);
   EXPECT_EQ(grid->rows.front().first_rank, 0);
@@ -614,7 +614,7 @@ TEST_F(RunReportTest, ColumnsOfALongRunAreMeansAndCoverAllIterations) {
   planted.series_limit = 20'000;
   planted.with_checks = planted.with_sample = false;
   WritePlantedRun(run_dir_ + "/long", planted);
-  const auto grid = stats::ReadRankGrid(run_dir_ + "/long", planted.num_ranks, 100);
+  const auto grid = slow::ReadRankGrid(run_dir_ + "/long", planted.num_ranks, 100);
   ASSERT_TRUE(grid.ok()) << grid.status();
   ASSERT_EQ(grid->columns.size(), 400u);
   EXPECT_EQ(grid->columns.front().first_iteration, 105);
@@ -629,7 +629,7 @@ TEST_F(RunReportTest, ColumnsOfALongRunAreMeansAndCoverAllIterations) {
 
   planted.series_limit = 1000;
   WritePlantedRun(run_dir_ + "/thinned", planted);
-  const auto thinned = stats::ReadRankGrid(run_dir_ + "/thinned", planted.num_ranks, 100);
+  const auto thinned = slow::ReadRankGrid(run_dir_ + "/thinned", planted.num_ranks, 100);
   ASSERT_TRUE(thinned.ok()) << thinned.status();
   EXPECT_EQ(thinned->stride, 16);
   EXPECT_EQ(thinned->columns.back().last_iteration, 105 + 12'345 - 1);
@@ -637,15 +637,15 @@ TEST_F(RunReportTest, ColumnsOfALongRunAreMeansAndCoverAllIterations) {
 
 TEST_F(RunReportTest, TheTimelineHasTheMeasurementsOfEachRank) {
   WritePlantedRun(run_dir_ + "/known", PlantedRun());
-  const auto timeline = whatif::ReadSampledTimeline(run_dir_ + "/known", {1});
+  const auto timeline = saved::ReadSampledTimeline(run_dir_ + "/known", {1});
   ASSERT_TRUE(timeline.ok()) << timeline.status();
   EXPECT_EQ(timeline->num_sampled, 16);
-  ASSERT_EQ(timeline->iterations.size(), whatif::kMaxTimelineIterations);
-  const whatif::SampledTimeline::Iteration& last = timeline->iterations.back();
+  ASSERT_EQ(timeline->iterations.size(), saved::kMaxTimelineIterations);
+  const saved::SampledTimeline::Iteration& last = timeline->iterations.back();
   EXPECT_EQ(last.iteration, 44);
   ASSERT_EQ(last.ranks.size(), 4u);
   ASSERT_EQ(last.ranks[1].spans.size(), 3u);
-  const whatif::SampledTimeline::Span& attention = last.ranks[1].spans[1];
+  const saved::SampledTimeline::Span& attention = last.ranks[1].spans[1];
   EXPECT_EQ(timeline->names[attention.name].name, "attention");
   EXPECT_EQ(attention.depth, 1);
   EXPECT_EQ(attention.start, 750'000);
@@ -661,7 +661,7 @@ TEST_F(RunReportTest, ADamagedSampleIsLeftOut) {
   sample.mutable_blocks(0)->set_name(0, 77);
   ASSERT_TRUE(
       WriteFileAtomically(run_dir_ + "/known/rank_00001/iterations.pb", sample.SerializeAsString()).ok());
-  const auto timeline = whatif::ReadSampledTimeline(run_dir_ + "/known", {1});
+  const auto timeline = saved::ReadSampledTimeline(run_dir_ + "/known", {1});
   ASSERT_TRUE(timeline.ok()) << timeline.status();
   EXPECT_EQ(timeline->iterations.back().ranks.size(), 3u);
 }
@@ -674,11 +674,11 @@ TEST_F(RunReportTest, SeriesOfDamagedNumbersAreNoNumbers) {
   for (const float seconds : {1.0f, std::numeric_limits<float>::quiet_NaN(), -5.0f}) {
     stats.mutable_iteration_series()->add_seconds(seconds);
   }
-  stats::RankGridBuilder builder(2, stats, 0);
+  slow::RankGridBuilder builder(2, stats, 0);
   builder.Add(stats);
   stats.set_rank(7);
   builder.Add(stats);
-  const stats::RankGrid grid = builder.Finish();
+  const slow::RankGrid grid = builder.Finish();
   ASSERT_EQ(grid.columns.size(), 3u);
   EXPECT_EQ(grid.columns[0].mean, 1);
   EXPECT_TRUE(std::isnan(grid.columns[1].mean));

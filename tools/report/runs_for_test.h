@@ -12,12 +12,12 @@ namespace ott::report {
 struct PlantedRun {
   int num_ranks = 4;
   int num_iterations = 40;  // measured, after 5 of warm-up
-  // Of so many the times are kept, as the stopwatch keeps them.
+  // The times of so many iterations are kept, as the stopwatch keeps them.
   size_t series_limit = 1000;
   double iteration_seconds = 4e-3;
-  // That works 3 ms in "forward" where others work 1 ms and wait for it in "sum_loss".
+  // This rank works 3 ms in "forward" where others work 1 ms and wait for it in "sum_loss".
   int slow_rank = 1;
-  // Of which one, counted with the warm-up, takes 20 ms.
+  // One iteration takes 20 ms: this one, counted with the warm-up.
   int64_t long_iteration = 25;
   // Checked every so many iterations: rank 2 differs from the third check on, all are within tolerance of a
   // reference with errors that grow tenfold up to the seventh check, and ranks 0 and 3 read the same batch in

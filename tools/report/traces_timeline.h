@@ -21,15 +21,15 @@ struct DeviceSpan {
   bool collective = false;
 };
 
-// Beginnings of a trace's steps, with their numbers; see ranks::StepsOf().
+// Beginnings of a trace's steps, with their numbers; see waiting::StepsOf().
 using Steps = std::vector<std::pair<int64_t, int64_t>>;
 
 // Shows the first step, the last and some between; without steps, of all of the traces. steps, clocks, spans:
 // of each trace; spans by their start.
-whatif::SampledTimeline TimelineOfTraces(const std::vector<ranks::RankTrace>& traces,
-                                         std::vector<Steps> steps,
-                                         const std::vector<ranks::ClockOffset>& clocks,
-                                         const std::vector<std::vector<DeviceSpan>>& spans);
+saved::SampledTimeline TimelineOfTraces(const std::vector<waiting::RankTrace>& traces,
+                                        std::vector<Steps> steps,
+                                        const std::vector<waiting::ClockOffset>& clocks,
+                                        const std::vector<std::vector<DeviceSpan>>& spans);
 
 }  // namespace ott::report
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/file.h"
-#include "tools/kineto/traces_for_test.h"
+#include "ott/core/kineto/traces_for_test.h"
 #include "tools/report/runs_for_test.h"
 
 int main(int argc, char** argv) {

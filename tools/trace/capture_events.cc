@@ -16,8 +16,8 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/events/event_recorder.h"
+#include "ott/core/kineto/read_trace.h"
 #include "ott/questions/kernels/profile_reader.h"
-#include "tools/kineto/read_trace.h"
 
 namespace ott::trace {
 namespace {
@@ -34,16 +34,16 @@ std::string List(const std::array<int64_t, 3>& sizes) {
   return absl::StrCat("[", sizes[0], ",", sizes[1], ",", sizes[2], "]");
 }
 
-std::string_view NameOf(const prof::OpLabel& label) {
-  if (label.kind == prof::OpLabel::Kind::kMarker || label.kind == prof::OpLabel::Kind::kOp)
+std::string_view NameOf(const kernels::OpLabel& label) {
+  if (label.kind == kernels::OpLabel::Kind::kMarker || label.kind == kernels::OpLabel::Kind::kOp)
     return label.description.op;
-  return label.kind == prof::OpLabel::Kind::kTrace ? label.source : label.text;
+  return label.kind == kernels::OpLabel::Kind::kTrace ? label.source : label.text;
 }
 
 // Steps are what `ott trace` looks for; operations of one name are one in its trees.
-std::string_view CategoryOf(const prof::OpLabel& label) {
-  if (label.text.substr(0, prof::kStepName.size()) == prof::kStepName) return "step";
-  return label.kind == prof::OpLabel::Kind::kOp && !label.shapes.empty() ? "op" : "nvtx";
+std::string_view CategoryOf(const kernels::OpLabel& label) {
+  if (label.text.substr(0, kernels::kStepName.size()) == kernels::kStepName) return "step";
+  return label.kind == kernels::OpLabel::Kind::kOp && !label.shapes.empty() ? "op" : "nvtx";
 }
 
 void AddTrack(int64_t track, std::string name, int64_t sort_index, Trace& trace) {
@@ -69,11 +69,11 @@ struct CaptureEvents::Activity {
   int64_t duration;
   int64_t track;
   uint32_t launch;
-  const prof::Profile::Kernel* kernel;
-  const prof::Profile::Transfer* transfer;
+  const kernels::Profile::Kernel* kernel;
+  const kernels::Profile::Transfer* transfer;
 };
 
-CaptureEvents::CaptureEvents(prof::Profile profile, int given_rank, int64_t begin_unix, int number)
+CaptureEvents::CaptureEvents(kernels::Profile profile, int given_rank, int64_t begin_unix, int number)
     : profile_(std::move(profile)),
       given_rank_(given_rank >= 0 ? given_rank : profile_.rank),
       begin_unix_(begin_unix),
@@ -91,9 +91,9 @@ absl::StatusOr<std::unique_ptr<CaptureEvents>> CaptureEvents::Read(const std::st
                                                                    const CaptureOptions& options, int number,
                                                                    int default_rank) {
   const auto [rank, path] = SplitRank(file);
-  prof::ReadProfileOptions read;
+  kernels::ReadProfileOptions read;
   read.transfers = true;
-  OTT_ASSIGN_OR_RETURN(prof::Profile profile, prof::ReadProfile(path, read));
+  OTT_ASSIGN_OR_RETURN(kernels::Profile profile, kernels::ReadProfile(path, read));
   if (options.begin_unix_nanoseconds.has_value()) profile.begin_monotonic_nanoseconds.reset();
   const std::optional<int64_t> begin = options.begin_unix_nanoseconds.has_value()
                                            ? options.begin_unix_nanoseconds
@@ -153,7 +153,7 @@ std::vector<TraceInfo> CaptureEvents::MakeTraces() {
 
 absl::Status CaptureEvents::FindRanks(const std::vector<TraceInfo>& traces) {
   std::string pids;
-  for (const prof::Profile::Process& process : profile_.processes) {
+  for (const kernels::Profile::Process& process : profile_.processes) {
     std::set<int> found;
     for (const TraceInfo& info : traces) {
       if (given_rank_ < 0 && info.process_id() == process.pid) found.insert(info.rank());
@@ -200,14 +200,14 @@ std::vector<CaptureEvents::Activity> CaptureEvents::ActivitiesWithin(const Trace
   std::vector<Activity> result;
   const int64_t begin = info.begin_unix_nanoseconds() - begin_unix_;
   const int64_t end = begin + info.end_nanoseconds() - info.begin_nanoseconds();
-  const auto add = [&](const auto& from, const prof::Profile::Kernel* kernel,
-                       const prof::Profile::Transfer* transfer) {
+  const auto add = [&](const auto& from, const kernels::Profile::Kernel* kernel,
+                       const kernels::Profile::Transfer* transfer) {
     if (ranks_[from.process] != info.rank() || from.start < begin || from.start > end) return;
     result.push_back({from.start - begin, from.end - from.start, StreamTrack(from.device, from.stream),
                       from.launch, kernel, transfer});
   };
-  for (const prof::Profile::Kernel& kernel : profile_.kernels) add(kernel, &kernel, nullptr);
-  for (const prof::Profile::Transfer& transfer : profile_.transfers) add(transfer, nullptr, &transfer);
+  for (const kernels::Profile::Kernel& kernel : profile_.kernels) add(kernel, &kernel, nullptr);
+  for (const kernels::Profile::Transfer& transfer : profile_.transfers) add(transfer, nullptr, &transfer);
   std::stable_sort(result.begin(), result.end(),
                    [](const Activity& a, const Activity& b) { return a.start < b.start; });
   return result;
@@ -228,10 +228,10 @@ void CaptureEvents::AddTo(bool with_ranges, Trace& trace) const {
     event.duration = activity.duration;
     int device, stream;
     if (activity.kernel != nullptr) {
-      const prof::Profile::Kernel& kernel = *activity.kernel;
+      const kernels::Profile::Kernel& kernel = *activity.kernel;
       std::string_view& args = args_of_geometry[kernel.geometry];
       if (args.empty()) {
-        const prof::Profile::Geometry& geometry = profile_.geometries[kernel.geometry];
+        const kernels::Profile::Geometry& geometry = profile_.geometries[kernel.geometry];
         args = trace.texts.emplace_back(
             absl::StrCat("{\"grid\":", List(geometry.grid), ",\"block\":", List(geometry.block), "}"));
       }
@@ -240,7 +240,7 @@ void CaptureEvents::AddTo(bool with_ranges, Trace& trace) const {
       device = kernel.device;
       stream = kernel.stream;
     } else {
-      const prof::Profile::Transfer& transfer = *activity.transfer;
+      const kernels::Profile::Transfer& transfer = *activity.transfer;
       event.name = profile_.transfer_names[transfer.name];
       event.args = trace.texts.emplace_back(absl::StrCat("{\"bytes\":", transfer.bytes, "}"));
       device = transfer.device;
@@ -252,16 +252,16 @@ void CaptureEvents::AddTo(bool with_ranges, Trace& trace) const {
     }
     if (event.start < until->second) event.type = TraceEvent::Type::kOverlappingSlice;
     until->second = std::max(until->second, event.start + event.duration);
-    // Of some kernels only the op is told, not the call.
+    // The file tells only the op of some kernels, not the call.
     const bool has_call =
-        activity.launch != prof::kNone && profile_.launches[activity.launch].nanoseconds != prof::kNone;
+        activity.launch != kernels::kNone && profile_.launches[activity.launch].nanoseconds != kernels::kNone;
     if (has_call && event.type == TraceEvent::Type::kSlice) {
-      const prof::Profile::Launch& launch = profile_.launches[activity.launch];
+      const kernels::Profile::Launch& launch = profile_.launches[activity.launch];
       const bool within =
-          launch.thread != prof::kNone && launch.start >= begin && launch.start <= begin + length;
+          launch.thread != kernels::kNone && launch.start >= begin && launch.start <= begin + length;
       // Of a graph, only the first.
       if (within && launches.insert(activity.launch).second) {
-        const prof::Profile::Thread& thread = profile_.threads[launch.thread];
+        const kernels::Profile::Thread& thread = profile_.threads[launch.thread];
         TraceEvent call;
         call.process = event.process;
         call.category = "launch";
@@ -284,15 +284,15 @@ void CaptureEvents::AddTo(bool with_ranges, Trace& trace) const {
 
 void CaptureEvents::AddRanges(Trace& trace) const {
   const int64_t begin = trace.info.begin_unix_nanoseconds() - begin_unix_;
-  for (const prof::Profile::Thread& thread : profile_.threads) {
+  for (const kernels::Profile::Thread& thread : profile_.threads) {
     if (ranks_[thread.process] != trace.info.rank() || thread.ranges.empty()) continue;
     const bool is_main = thread.tid == trace.info.process_id();
     AddTrack(thread.tid, thread.name.empty() ? absl::StrCat("thread ", thread.tid) : thread.name,
              is_main ? 0 : thread.tid, trace);
-    for (const prof::Profile::Range& range : thread.ranges) {
+    for (const kernels::Profile::Range& range : thread.ranges) {
       TraceEvent event;
       event.process = trace.info.rank();
-      const prof::OpLabel& label = profile_.labels[range.label];
+      const kernels::OpLabel& label = profile_.labels[range.label];
       event.name = NameOf(label);
       event.category = CategoryOf(label);
       event.track = thread.tid;

@@ -1,5 +1,5 @@
-// What a capture (questions/kernels/profile_reader.h), or a trace of torch.profiler, tells as events of a
-// trace.
+// Turns what a capture (questions/kernels/profile_reader.h), or a trace of torch.profiler, tells into events
+// of a trace.
 
 #ifndef OTT_TOOLS_TRACE_CAPTURE_EVENTS_H_
 #define OTT_TOOLS_TRACE_CAPTURE_EVENTS_H_
@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ott/core/kernel_profile/profile.h"
 #include "ott/core/profile/trace_info.pb.h"
 #include "ott/core/profile/trace_reader.h"
-#include "tools/profile/profile.h"
 
 namespace ott::trace {
 
@@ -35,12 +35,12 @@ class CaptureEvents {
                                                              int default_rank = -1);
 
   const std::string& path() const { return profile_.path; }
-  const prof::Profile& profile() const { return profile_; }
+  const kernels::Profile& profile() const { return profile_; }
   // Returns true if both were taken on one machine: their machines booted within a millisecond.
   bool IsOfMachineOf(const CaptureEvents& other) const;
 
-  // A trace for each process, for a capture that belongs to no run, with its clock if the capture tells the
-  // machine's. Those whose rank is not known get one in the order of their ids.
+  // Returns a trace for each process, for a capture that belongs to no run, with its clock if the capture
+  // tells the machine's. Those whose rank is not known get one in the order of their ids.
   std::vector<TraceInfo> MakeTraces();
   // Finds the ranks of processes: as given, as the file's name says, or by a trace's process id.
   // INVALID_ARGUMENT if no process has one.
@@ -58,11 +58,11 @@ class CaptureEvents {
  private:
   struct Activity;
 
-  CaptureEvents(prof::Profile profile, int given_rank, int64_t begin_unix, int number);
+  CaptureEvents(kernels::Profile profile, int given_rank, int64_t begin_unix, int number);
   std::vector<Activity> ActivitiesWithin(const TraceInfo& info) const;
   void AddRanges(Trace& trace) const;
 
-  const prof::Profile profile_;
+  const kernels::Profile profile_;
   const int given_rank_;
   const int64_t begin_unix_;
   const int number_;

@@ -30,8 +30,8 @@ TraceInfo WindowForTest(int rank) {
   return info;
 }
 
-prof::CaptureSql SqlWithoutBegin() {
-  prof::CaptureSql sql;
+kernels::CaptureSql SqlWithoutBegin() {
+  kernels::CaptureSql sql;
   sql.Sql(
       "CREATE TABLE ENUM_CUDA_MEMCPY_OPER (id INTEGER, label TEXT);"
       "INSERT INTO ENUM_CUDA_MEMCPY_OPER VALUES (1, 'Host-to-Device');"
@@ -44,7 +44,7 @@ prof::CaptureSql SqlWithoutBegin() {
 }
 
 // monotonic: what the machine's other clock shows then.
-prof::CaptureSql SqlForTest(int64_t begin = kCaptureBegin, const std::string& monotonic = "NULL") {
+kernels::CaptureSql SqlForTest(int64_t begin = kCaptureBegin, const std::string& monotonic = "NULL") {
   return SqlWithoutBegin().Sql(
       "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER, systemClockNs INTEGER);"
       "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (" +
@@ -52,7 +52,7 @@ prof::CaptureSql SqlForTest(int64_t begin = kCaptureBegin, const std::string& mo
 }
 
 // A gemm at 500 of the window for 100, launched at 200.
-prof::CaptureSql SqlWithKernel(int64_t pid) {
+kernels::CaptureSql SqlWithKernel(int64_t pid) {
   return SqlForTest().Kernel(pid, pid, kAhead + 200, kAhead + 500, 100, "gemm", 1);
 }
 
@@ -100,13 +100,13 @@ class CaptureEventsTest : public RunWithTraces {
 };
 
 TEST_F(CaptureEventsTest, KernelsAndTransfersAreOnTheTimelineOfTheirRankWithArrowsFromTheirLaunches) {
-  const std::string pid = std::to_string(prof::GlobalTid(101, 0));
+  const std::string pid = std::to_string(kernels::GlobalTid(101, 0));
   const std::string path =
       SqlWithKernel(101)
           .Sql("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (10700, 10750, 0, 8, 2, " + pid + ", 64, 1);" +
                "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (10560, 10580, 0, 7, NULL, " + pid + ", 32);" +
                "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (10300, 10330, " +
-               std::to_string(prof::GlobalTid(101, 105)) + ", 2, 0);")
+               std::to_string(kernels::GlobalTid(101, 105)) + ", 2, 0);")
           .Write("by_pid.sqlite");
   EXPECT_THAT(Join(path),
               ElementsAre("1 launches of thread 101: launch 200+1  ->0",
@@ -189,7 +189,7 @@ TEST_F(CaptureEventsTest, WhereTheFileDoesNotSayWhenItBeganTheOffsetIsNeeded) {
 }
 
 TEST_F(CaptureEventsTest, TablesMayBeMissing) {
-  const std::string path = prof::CaptureSql::WriteSql(
+  const std::string path = kernels::CaptureSql::WriteSql(
       "bare.sqlite",
       "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, correlationId, shortName);"
       "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 5, 3, 9);");

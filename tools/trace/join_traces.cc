@@ -69,7 +69,7 @@ absl::StatusOr<int> FirstBucketThatFits(RunTraces& traces, const std::string& ou
   return bucket;
 }
 
-// Where the events of a file stop early.
+// Marks where the events of a file stop early.
 TraceEvent CutMark(const Trace& trace) {
   TraceEvent mark;
   mark.type = TraceEvent::Type::kMark;

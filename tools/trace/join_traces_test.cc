@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
-#include "tools/kineto/traces_for_test.h"
+#include "ott/core/kineto/traces_for_test.h"
 #include "tools/trace/traces_for_test.h"
 
 namespace ott::trace {

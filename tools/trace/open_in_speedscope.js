@@ -34,7 +34,7 @@ async function showTrace(browser, port) {
   const complaints = [];
   page.on('pageerror', error => complaints.push(String(error)));
   page.on('console', message => message.type() === 'error' && complaints.push(message.text()));
-  // What it cannot read, it tells in a dialog.
+  // It tells in a dialog what it cannot read.
   const refusal = new Promise((resolve, reject) => page.on('dialog', dialog => {
     dialog.dismiss();
     reject(new Error(dialog.message()));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -15,7 +16,7 @@
 namespace ott::trace {
 namespace {
 
-// Of a rank, in the order of windows.
+// Lists the files of a rank, in the order of windows.
 std::vector<std::string> ListTraceFiles(const std::string& rank_dir) {
   std::vector<std::string> files;
   for (int64_t window = 1;; ++window) {
@@ -48,7 +49,7 @@ absl::StatusOr<RunTraces> RunTraces::Find(const std::vector<std::string>& paths,
     const std::string run_dir = LatestAttempt(path);
     OTT_RETURN_IF_ERROR(CheckRunDirectory(run_dir));
     if (const std::string starts = DescribeStarts(path); !starts.empty()) result.info_.add_notes(starts);
-    result.AddDirectory(run_dir);
+    result.AddDirectory(run_dir, captures);
   } else if (result.captures_alone_) {
     OTT_RETURN_IF_ERROR(result.AddCaptures(paths, captures));
   } else {
@@ -73,7 +74,7 @@ absl::StatusOr<RunTraces> RunTraces::Find(const std::vector<std::string>& paths,
   return result;
 }
 
-void RunTraces::AddDirectory(const std::string& run_dir) {
+void RunTraces::AddDirectory(const std::string& run_dir, const CaptureOptions& captures) {
   const absl::StatusOr<std::vector<int>> found = ListRanks(run_dir);
   std::set<int> ranks;
   if (found.ok()) ranks.insert(found->begin(), found->end());
@@ -86,12 +87,36 @@ void RunTraces::AddDirectory(const std::string& run_dir) {
   for (const int rank : selection_.ranks) {
     if (ranks.count(rank) == 0) AddNote(absl::StrCat("rank ", rank, ": the run has no such rank"));
   }
+  std::map<int, std::vector<std::string>> own, of_torch;
   for (const int rank : ranks) {
     if (!selection_.ranks.empty() && selection_.ranks.count(rank) == 0) continue;
-    const std::vector<std::string> files = ListTraceFiles(RankDirectory(run_dir, rank));
-    if (files.empty()) AddNote(absl::StrCat("rank ", rank, ": no trace in ", RankDirectory(run_dir, rank)));
-    for (const std::string& file : files) AddFile(file, rank);
+    if (auto files = ListTraceFiles(RankDirectory(run_dir, rank)); !files.empty()) own[rank] = files;
+    if (auto files = ListTorchTraces(run_dir, rank); !files.empty()) of_torch[rank] = files;
   }
+  captures_alone_ = own.empty() && !of_torch.empty();
+  for (const int rank : ranks) {
+    if (!selection_.ranks.empty() && selection_.ranks.count(rank) == 0) continue;
+    if ((captures_alone_ ? of_torch : own).count(rank) == 0)
+      AddNote(absl::StrCat("rank ", rank, ": no trace in ", RankDirectory(run_dir, rank)));
+    for (const std::string& file : own[rank]) AddFile(file, rank);
+  }
+  // Beside traces of the run's own they tell what devices did.
+  for (const auto& [rank, files] : of_torch) {
+    for (const std::string& file : files) AddTorchTrace(file, rank, captures);
+  }
+}
+
+void RunTraces::AddTorchTrace(const std::string& file, int rank, const CaptureOptions& options) {
+  absl::StatusOr<std::unique_ptr<CaptureEvents>> capture =
+      CaptureEvents::Read(absl::StrCat(rank, "=", file), options, static_cast<int>(captures_.size()));
+  if (!capture.ok()) return AddNote(std::string(capture.status().message()));
+  if (captures_alone_) return Add(*std::move(capture));
+  const kernels::Profile& profile = (*capture)->profile();
+  if (profile.kernels.empty() && profile.transfers.empty()) return;
+  const std::vector<TraceInfo> traces(info_.traces().begin(), info_.traces().end());
+  if (const absl::Status found = (*capture)->FindRanks(traces); !found.ok())
+    return AddNote(std::string(found.message()));
+  captures_.push_back(*std::move(capture));
 }
 
 void RunTraces::AddFile(const std::string& path, int rank) {
@@ -149,8 +174,8 @@ absl::Status RunTraces::AddCaptures(const std::vector<std::string>& files, const
   return absl::OkStatus();
 }
 
-std::vector<ranks::RankTrace> RunTraces::RankTraces() const {
-  std::vector<ranks::RankTrace> traces;
+std::vector<waiting::RankTrace> RunTraces::RankTraces() const {
+  std::vector<waiting::RankTrace> traces;
   if (!captures_alone_) return traces;
   for (int i = 0; i < info_.traces_size(); ++i) {
     for (const std::unique_ptr<CaptureEvents>& capture : captures_) {
@@ -159,16 +184,17 @@ std::vector<ranks::RankTrace> RunTraces::RankTraces() const {
     }
   }
   std::stable_sort(traces.begin(), traces.end(),
-                   [](const ranks::RankTrace& a, const ranks::RankTrace& b) { return a.rank < b.rank; });
+                   [](const waiting::RankTrace& a, const waiting::RankTrace& b) { return a.rank < b.rank; });
   return traces;
 }
 
 // Clocks of several machines differ, which what the ranks did together tells.
 void RunTraces::AlignByCollectives() {
-  const std::vector<ranks::RankTrace> traces = RankTraces();
-  const std::vector<ranks::ClockOffset> offsets = ranks::AlignClocks(traces, ranks::MatchCollectives(traces));
+  const std::vector<waiting::RankTrace> traces = RankTraces();
+  const std::vector<waiting::ClockOffset> offsets =
+      waiting::AlignClocks(traces, waiting::MatchCollectives(traces));
   const auto num_known = std::count_if(offsets.begin(), offsets.end(),
-                                       [](const ranks::ClockOffset& offset) { return offset.is_known; });
+                                       [](const waiting::ClockOffset& offset) { return offset.is_known; });
   for (size_t i = 0; i < traces.size(); ++i) {
     if (num_known < 2 || !offsets[i].is_known) continue;
     for (TraceInfo& info : *info_.mutable_traces()) {
@@ -182,7 +208,7 @@ void RunTraces::AlignByCollectives() {
   }
 }
 
-// What captures tell of their machine's clock is of use if that is one machine's.
+// Drops clocks of captures unless all are of one machine: then alone they are of use.
 void RunTraces::DropClocksOfSeveralMachines() {
   const auto is_of_machine = [this](const std::unique_ptr<CaptureEvents>& capture) {
     return capture->IsOfMachineOf(*captures_[0]);

@@ -27,7 +27,8 @@ struct TraceSelection {
 };
 
 // A run directory's traces, or a single one, with the device activity of captures; or captures alone, of
-// which several that have collectives in common are put on one clock by them.
+// which several that have collectives in common are put on one clock by them. So are the traces that the
+// run's program wrote by torch.profiler, where the run has none of its own.
 class RunTraces {
  public:
   // path: a run directory, a trace's file or a capture. NOT_FOUND if there is no trace of the ranks; errors
@@ -51,10 +52,11 @@ class RunTraces {
   const JoinedTraceInfo& info() const { return info_; }
 
   // Returns what captures alone tell, in the order of ranks; empty for others.
-  std::vector<ranks::RankTrace> RankTraces() const;
+  std::vector<waiting::RankTrace> RankTraces() const;
 
  private:
-  void AddDirectory(const std::string& run_dir);
+  void AddDirectory(const std::string& run_dir, const CaptureOptions& captures);
+  void AddTorchTrace(const std::string& file, int rank, const CaptureOptions& options);
   void AddFile(const std::string& path, int rank);
   absl::Status AddCapture(const std::string& file, const CaptureOptions& options);
   absl::Status AddCaptures(const std::vector<std::string>& files, const CaptureOptions& options);

@@ -12,8 +12,8 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
 #include "ott/questions/answer/answer.h"
-#include "ott/questions/waiting/job.h"
-#include "tools/exit_code.h"
+#include "ott/questions/answer/exit_code.h"
+#include "ott/questions/waiting/traced_job.h"
 #include "tools/trace/join_traces.h"
 #include "tools/trace/read_run_traces.h"
 #include "tools/trace/trace_report.h"
@@ -70,13 +70,13 @@ absl::StatusOr<int> RunTrace(TraceFlags& flags) {
   if (!flags.output.empty()) OTT_RETURN_IF_ERROR(Join(traces, flags));
   bool has_answer = true;
   if (flags.split || flags.collectives > 0) {
-    const std::vector<ranks::RankTrace> rank_traces = traces.RankTraces();
+    const std::vector<waiting::RankTrace> rank_traces = traces.RankTraces();
     if (rank_traces.empty())
       return absl::InvalidArgumentError("--split and --collectives are for traces of torch.profiler");
-    const ranks::Job job = ranks::DescribeJob(rank_traces);
-    if (flags.split) Print(flags.json ? ranks::SplitsToJson(job) : ranks::FormatSplits(job));
+    const waiting::TracedJob job = waiting::DescribeJob(rank_traces);
+    if (flags.split) Print(flags.json ? waiting::SplitsToJson(job) : waiting::FormatSplits(job));
     if (flags.collectives > 0)
-      Print(ranks::FormatCollectives(job, flags.collectives) + ranks::FormatHoldUps(job));
+      Print(waiting::FormatCollectives(job, flags.collectives) + waiting::FormatHoldUps(job));
   }
   if (flags.tree || flags.top > 0 || flags.gaps) {
     TraceReport report;
@@ -103,7 +103,8 @@ void AddTraceCommand(const CommandLine& line) {
   const auto flags = std::make_shared<TraceFlags>();
   command
       ->add_option("RUN", flags->runs,
-                   "Run directory with traces, one trace.json, or a capture (SQLite); several files: traces "
+                   "Run directory with traces, its own or torch.profiler's, one trace.json, or a capture "
+                   "(SQLite); several files: traces "
                    "of torch.profiler, one a rank")
       ->required();
   command->add_option(

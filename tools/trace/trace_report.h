@@ -27,7 +27,7 @@ class TraceReport {
   // Ranges inside of ranges: inclusive and exclusive time, and how often. Those below a share of all ranks'
   // time are left out, and counted in a last line.
   std::string Tree(double min_share) const;
-  // The ranges with the most exclusive time, wherever they are.
+  // Returns the ranges with the most exclusive time, wherever they are.
   std::string Top(size_t count) const;
   // Times in which no device was active between two activities, by the innermost range in which the thread of
   // the steps then was. Empty if there is no device activity.

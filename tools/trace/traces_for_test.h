@@ -16,7 +16,7 @@
 
 namespace ott::trace {
 
-// A window of a millisecond, whose clock is `offset` behind rank 0's.
+// Returns a window of a millisecond, whose clock is `offset` behind rank 0's.
 inline TraceInfo InfoForTest(int rank, int64_t begin, int64_t offset, int64_t error_bound) {
   TraceInfo info;
   info.set_rank(rank);

@@ -1,4 +1,4 @@
-// What all pictures have: a heading and a caption, tooltip and keyboard, a table and its CSV.
+// Draws what all pictures have: a heading and a caption, tooltip and keyboard, a table and its CSV.
 
 // Functions that add a figure if the report has what it shows, in the order of the page; each file of a picture adds its own.
 const adders = [];
@@ -234,7 +234,7 @@ function columnAt(columns, x, place) {
 
 const ruler = document.createElement('canvas').getContext('2d');
 
-// Of a text in a picture, in pixels.
+// Returns the width of a text in a picture, in pixels.
 function textWidth(text, isBold = false) {
   ruler.font = `${isBold ? 700 : 400} 12px system-ui, sans-serif`;
   return ruler.measureText(text).width;

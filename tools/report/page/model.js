@@ -21,7 +21,7 @@ function select(change) {
   for (const listener of selectionListeners) listener();
 }
 
-// As select(), but what is selected already is let go.
+// Selects like select(), but lets go of what is selected already.
 function toggle(change) {
   const isSelected = Object.keys(change).every(key => selection[key] === change[key]);
   select(isSelected ? Object.fromEntries(Object.keys(change).map(key => [key, null])) : change);
@@ -94,12 +94,12 @@ function meaningOf(name, collective) {
   return isObserver ? 'total' : collective ? 'waiting' : 'work';
 }
 
-// Whether other pictures know a measurement of this name.
+// Returns true if other pictures know a measurement of this name.
 function isMeasurement(name) {
   return ['time_tree', 'timeline'].some(id => pictures[id] && (pictures[id].scopes || pictures[id].names).some(of => of.name === name));
 }
 
-// Of a row of the heat map.
+// Formats a row of the heat map.
 function formatRow(row) {
   return row.first === row.last ? formatRank(row.first, row.host) : `ranks ${row.first} to ${row.last}`;
 }

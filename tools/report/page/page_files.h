@@ -10,7 +10,7 @@ namespace ott::report {
 extern const std::string_view kPage;    // HTML with {{places}}
 extern const std::string_view kStyle;   // CSS
 extern const std::string_view kScript;  // what draws
-extern const std::string_view kD3;      // with its licence; empty where D3 was not found
+extern const std::string_view kD3;      // with its licence; empty if D3 was not found
 
 }  // namespace ott::report
 
