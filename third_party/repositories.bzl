@@ -16,14 +16,14 @@ load(":built_in.bzl", "built_in")
 """
 
 def _bazel_dependencies():
-    # What Bazel 4 itself asks for before it builds C++, and Debian's copies of what BUILD files load.
+    # Bazel 4 itself asks for these before it builds C++; BUILD files load Debian's copies.
     maybe(native.local_repository, name = "bazel_skylib", path = "/usr/share/bazel/tools/skylib")
     maybe(native.local_repository, name = "platforms", path = "/usr/share/bazel/tools/platforms")
     maybe(
         inline_repository,
         name = "rules_cc",
         files = {
-            # What Bazel 4 has built in, at the places from which Bazel 9 asks to load it.
+            # Bazel 4 has these built in; they are at the places from which Bazel 9 asks to load them.
             "cc/BUILD.bazel": """
 alias(
     name = "current_cc_toolchain",

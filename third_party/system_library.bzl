@@ -41,7 +41,7 @@ def _link_headers(ctx, header):
         ctx.symlink(header.dirname, "include")
 
 def _system_library_impl(ctx):
-    # Where Debian and Ubuntu keep libraries: x86_64-linux-gnu, aarch64-linux-gnu.
+    # Debian and Ubuntu keep libraries here: x86_64-linux-gnu, aarch64-linux-gnu.
     multiarch = ctx.execute(["uname", "-m"]).stdout.strip() + "-linux-gnu"
     prefixes = _prefixes(ctx, multiarch)
     header = _find(ctx, prefixes, ["include"], ctx.attr.header)

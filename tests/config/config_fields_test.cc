@@ -18,12 +18,12 @@ namespace {
 using ::google::protobuf::Descriptor;
 using ::google::protobuf::FieldDescriptor;
 
-// Where the fields of a message are read.
+// Returns where the fields of a message are read.
 const std::map<std::string, std::vector<std::string>>& Readers() {
   static const auto* const readers = new std::map<std::string, std::vector<std::string>>{
       {"ott.Config",
        {"dist/run/rank_op_log.cc", "dist/run/rank_trace.cc", "dist/run/run_statistics.cc",
-        "dist/run/tensor_watch.cc", "dist/run/training_run.cc"}},
+        "dist/run/tensor_watch.cc", "dist/run/training_run.cc", "questions/sound/sound.cc"}},
       {"ott.IterationSelection", {"core/base/iteration_selection_proto.cc"}},
       {"ott.IterationRange", {"core/base/iteration_selection_proto.cc"}},
       {"ott.StopwatchConfig", {"core/stopwatch/stopwatch_proto.cc", "dist/stats/rank_groups.cc"}},
@@ -43,6 +43,7 @@ const std::map<std::string, std::vector<std::string>>& Readers() {
       {"ott.ProfileConfig",
        {"core/profile/profiler_proto.cc", "core/profile/schedule.cc", "dist/run/rank_trace.cc"}},
       {"ott.OpLogConfig", {"dist/run/rank_op_log.cc"}},
+      {"ott.SoundConfig", {"questions/sound/sound.cc"}},
       {"ott.PerturbConfig", {"core/op_log/perturbation_proto.cc"}},
       {"ott.HangConfig",
        {"core/flight/flight_recorder_proto.cc", "questions/hang/watchdog.cc", "dist/run/training_run.cc"}},
@@ -52,7 +53,7 @@ const std::map<std::string, std::vector<std::string>>& Readers() {
 
 class ConfigFields {
  public:
-  // What nothing reads of a message and of those in it.
+  // Returns the fields of a message, and of those in it, that nothing reads.
   std::vector<std::string> Unread(const Descriptor* message) {
     if (!visited_.insert(message).second) return {};
     const auto readers = Readers().find(std::string(message->full_name()));

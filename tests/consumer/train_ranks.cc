@@ -1,4 +1,4 @@
-// What the README tells to add to a training program, with its errors handled.
+// Does what the README tells to add to a training program, with its errors handled.
 
 #include <cstdio>
 #include <memory>

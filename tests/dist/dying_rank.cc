@@ -41,7 +41,7 @@ using std::chrono::seconds;
 
 constexpr int kVictim = 2;
 constexpr auto kTimeout = seconds(2);
-// What a busy machine may add to a deadline.
+// A busy machine may add so much to a deadline.
 constexpr auto kSlack = seconds(10);
 constexpr int kDone = 7;
 
@@ -61,7 +61,7 @@ std::unique_ptr<Communicator> Split(Communicator& ranks) {
   std::abort();
 }
 
-// How long f takes.
+// Returns how long f takes.
 std::chrono::nanoseconds Time(const std::function<void()>& f) {
   const auto start = std::chrono::steady_clock::now();
   f();
@@ -116,7 +116,7 @@ void KilledInGather(Communicator& ranks) {
   }
   if (ranks.rank() == 0) {
     EXPECT(stats.late_ranks_size() == 1 && stats.late_ranks(0) == kVictim) << stats.DebugString();
-    // What it measured before is not lost.
+    // The rank's earlier measurements are not lost.
     EXPECT(stats.num_ranks() == 4 && stats.max_measured_iters() == 49) << stats.DebugString();
   }
   EndTogether(ranks);
@@ -279,7 +279,7 @@ void FullDisk(Communicator& ranks) {
   }
 }
 
-// What the others have found by then is summed up all the same.
+// The findings of the others by then are summed up all the same.
 void KilledInRun(Communicator& ranks) {
   constexpr int kKilledIn = 3;
   const std::string dir = absl::StrCat(std::getenv("TEST_TMPDIR"), "/");

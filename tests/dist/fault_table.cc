@@ -76,7 +76,7 @@ struct Model {
   }
 };
 
-// What a fault may change of one rank's iteration.
+// The parts of one rank's iteration that a fault may change.
 struct Step {
   bool reduce = true;
   float gradient_scale = 1;
@@ -87,7 +87,7 @@ struct Step {
 struct Fault {
   std::string name;
   int rank;  // or kAllRanks
-  // Where it is to be found: the first tensor in order that differs, and the element, if it is one.
+  // It is to be found here: the first tensor in order that differs, and the element, if it is one.
   std::string tensor;
   std::optional<int64_t> element;
   std::function<void(Step&)> change_step;

@@ -54,7 +54,7 @@ class Training {
     std::fflush(stdout);
   }
 
-  // Whether it came to its end.
+  // Returns true if it came to its end.
   bool Run(TrainingRun& run) {
     const int iterations = kIterations + (Now("extra", kIterations) ? 1 : 0);
     if (scenario_ == "compile") Compile();
@@ -184,7 +184,7 @@ int Main(int argc, char** argv) {
   Config config;
   config.set_run_dir(argv[3]);
   if (const char* const own = std::getenv("HANG_OWN_DIRECTORIES")) {
-    // As on hosts that share no directory: each rank's own is one below.
+    // Hosts share no directory here: each rank's own is one below.
     const std::string dir = absl::StrCat(own, "/host_", (*ranks)->rank() % 2);
     OTT_CHECK(chdir(dir.c_str()) == 0) << dir;
     config.set_run_dir("run");
@@ -204,7 +204,7 @@ int Main(int argc, char** argv) {
     }
   }
   config.mutable_hang()->set_after_seconds(std::atof(std::getenv("HANG_AFTER")));
-  // Of a check, others give up soon, and stand elsewhere then.
+  // The others give up a check soon, and stand elsewhere then.
   const bool checks = std::string(argv[1]) == "check";
   if (checks) config.mutable_cross_check()->add_replicated("*");
   config.set_timeout_seconds(checks ? 4 : 20);

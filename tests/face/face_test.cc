@@ -1,9 +1,11 @@
-// What programs of other repositories include, and the names that they use: a change that breaks this file
-// breaks them.
+// Includes what programs of other repositories include, and uses the names that they use: a change that
+// breaks this file breaks them.
 
 #include "gtest/gtest.h"
+#include "ott/checkpoint.h"
 #include "ott/communicator.h"
 #include "ott/compare.h"
+#include "ott/compare_runs.h"
 #include "ott/config.h"
 #include "ott/cross_check.h"
 #include "ott/dump_reader.h"
@@ -42,6 +44,12 @@ using ott::ReadDump;
 using ott::ToText;
 using ott::TreeComparison;
 using ott::Verdict;
+
+using ott::Checkpoint;
+using ott::ReadCheckpoint;
+using ott::compare::CompareRuns;
+using ott::compare::CompareRunsOptions;
+using ott::compare::RunsComparison;
 
 using ott::SetTextSink;
 

@@ -31,12 +31,13 @@ constexpr int kIterationsPerBlock = 16;
 // More than a tenth off, where a hundredth of an iteration says nothing.
 constexpr double kWrongShare = 0.1;
 constexpr double kWrongOfIteration = 0.01;
-// Of an iteration: by so much all wait longer than mending saves, as the next to last rank is late by noise.
+// A share of an iteration: by so much all wait longer than mending saves, as the next to last rank is late by
+// noise.
 constexpr double kMaxNoise = 0.04;
 
 int64_t Nanoseconds(double seconds) { return static_cast<int64_t>(std::llround(seconds * 1e9)); }
 
-// What the stopwatch that is played to reads.
+// The stopwatch that is played to reads these.
 std::atomic<uint64_t> now_ns{0};
 std::atomic<uint64_t> cpu_ns{0};
 
@@ -219,7 +220,7 @@ class Simulation {
 
 namespace {
 
-// Whether the rank has what is planted, first of all on `planted`.
+// Returns true if the rank has what is planted, first of all on `planted`.
 bool IsPlanted(const Shape& shape, int rank, int num_ranks, int planted) {
   return planted >= 0 && (rank - planted + num_ranks) % num_ranks < shape.num_planted;
 }
@@ -259,7 +260,7 @@ struct Measured {
   RankArrivals arrivals;
 };
 
-// What a stopwatch of the rank says, by playing to it what the rank did.
+// Returns what a stopwatch of the rank says, by playing to it what the rank did.
 Measured Play(const Shape& shape, const Simulation::Rank& did, int rank, int num_ranks) {
   now_ns = 1'000'000'000;
   cpu_ns = 0;
@@ -313,7 +314,7 @@ Measured Play(const Shape& shape, const Simulation::Rank& did, int rank, int num
   return measured;
 }
 
-// What the rank keeps of its iterations.
+// Returns what the rank keeps of its iterations.
 IterationSample Sample(const Shape& shape, const Simulation::Rank& did, const StopwatchStats& stats) {
   IterationSample sample;
   sample.set_rank(stats.rank());
@@ -375,7 +376,7 @@ void FindNamed(Told& told) {
   told.named.assign(named.begin(), named.end());
 }
 
-// For how long all wait for a rank, as a share of an iteration, by the table; 0 where it names none.
+// For how long all wait for a rank, as a share of an iteration, by the table; 0 if it names none.
 double LongestWait(const ClusterStats& stats) {
   double most = 0;
   const double seconds = stats.iteration().mean() * static_cast<double>(stats.max_measured_iters());
@@ -429,11 +430,11 @@ Told RunAndAsk(const Shape& shape, int num_ranks, int seed, int planted) {
   for (const ArrivalStats& of : tracker.Finish(told.stats.iteration().mean(), {share, share})) {
     *told.stats.add_arrivals() = of;
   }
-  const absl::StatusOr<whatif::Job> job = whatif::MakeJob(std::move(samples));
-  if (job.ok()) told.what_if = whatif::AnswerWhatIf(*job);
+  const absl::StatusOr<saved::ReplayJob> job = saved::MakeJob(std::move(samples));
+  if (job.ok()) told.what_if = saved::AnswerWhatIf(*job);
   FindNamed(told);
   told.text = absl::StrCat(FormatClusterTable(told.stats),
-                           job.ok() ? whatif::FormatWhatIf(told.what_if) : job.status().ToString(), "\n");
+                           job.ok() ? saved::FormatWhatIf(told.what_if) : job.status().ToString(), "\n");
   return told;
 }
 

@@ -15,7 +15,7 @@
 
 namespace ott::shapes {
 
-// What one rank does, one thing after the other. Seconds.
+// The acts of one rank, one after the other. Seconds.
 class RankProgram {
  public:
   RankProgram(uint64_t seed, double noise) : random_(seed), noise_(noise) {}
@@ -50,7 +50,7 @@ class RankProgram {
   double noise_;
 };
 
-// Where a shape's program is asked for what it does.
+// The place of which a shape's program is asked.
 struct Place {
   int rank = 0;
   int num_ranks = 0;
@@ -60,7 +60,7 @@ struct Place {
   bool is_planted = false;
   // 1, 2 or 0.5, the same on all ranks.
   double phase = 1;
-  // Of [0, 1), by chance: of this rank and iteration, and the same on all ranks.
+  // Random numbers in [0, 1): of this rank and iteration, and the same on all ranks.
   double chance = 0;
   double shared_chance = 0;
 };
@@ -70,7 +70,7 @@ struct Shape {
   // Adds one iteration to the program.
   std::function<void(const Place& at, RankProgram& program)> iterate;
   std::vector<std::string> collectives;
-  // As the configuration declares them; null: not.
+  // Returns the groups that the configuration declares; null: none.
   std::function<std::string(const std::string& name, int rank, int num_ranks)> group;
   std::function<std::string(int rank, int num_ranks)> like_work;
   double noise = 0.03;
@@ -81,7 +81,7 @@ struct Shape {
   int num_planted = 1;
   // The share of the run after which what is planted begins.
   double late = 0;
-  // Of its work, a rank is on a CPU; the rest is of a device.
+  // A rank is on a CPU for this share of its work; the rest is of a device.
   double cpu_share = 0.1;
   // All ranks' work is uneven by design.
   bool is_uneven = false;
@@ -89,14 +89,14 @@ struct Shape {
   int num_present = 0;
   // No work takes longer and nobody comes late, so that a replay alone shows it.
   bool is_of_replay_alone = false;
-  // Nothing can be told, so a good answer is false.
+  // Nobody can tell, so a good answer is false.
   bool cannot_be_told = false;
 };
 
 // All of them.
 const std::vector<Shape>& Shapes();
 
-// What was said of one run.
+// The answers about one run.
 struct Told {
   ClusterStats stats;
   WhatIfAnswer what_if;
@@ -112,7 +112,7 @@ struct Told {
 // planted: the rank; -1: none.
 Told RunAndAsk(const Shape& shape, int num_ranks, int seed, int planted);
 
-// How often an answer is not true.
+// Counts answers that are not true.
 struct Rates {
   int num_runs = 0;
   // Names an innocent, or says that all is good where nothing can be told.

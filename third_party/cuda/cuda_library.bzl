@@ -11,7 +11,7 @@ def _external_includes(headers):
     return getattr(headers, "external_includes", depset())
 
 def _compile(ctx, toolchain, src, output, headers, flags):
-    # Of the flags of C++, nvcc takes the standard; the compiler is the toolchain's.
+    # nvcc takes the standard from the flags of C++; the compiler is the toolchain's.
     standards = [flag for flag in ctx.fragments.cpp.cxxopts if flag.startswith("-std=")]
     args = ctx.actions.args()
     args.add_all(["-x", "cu", (["-std=c++17"] + standards)[-1], "-O3", "-lineinfo", "-Xcompiler", "-fPIC", src, "-o", output])

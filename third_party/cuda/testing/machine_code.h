@@ -17,7 +17,7 @@ inline constexpr size_t kBytesPerInstruction = 16;
 // Its low 12 bits.
 enum class Opcode : uint16_t { kBranch = 0x947, kLoadGlobal = 0x981, kStoreGlobal = 0x986 };
 
-// The code of the first kernel whose mangled name has `part` in it; empty if there is none.
+// Returns the code of the first kernel whose mangled name has `part` in it; empty if there is none.
 inline std::string CodeOfKernel(const std::string& cubin, const std::string& part) {
   const auto read = [&](auto value, size_t offset) {
     std::memcpy(&value, cubin.data() + offset, sizeof(value));
@@ -37,7 +37,7 @@ inline std::string CodeOfKernel(const std::string& cubin, const std::string& par
 
 inline size_t NumInstructions(const std::string& code) { return code.size() / kBytesPerInstruction; }
 
-// The low half of an instruction.
+// Returns the low half of an instruction.
 inline uint64_t Instruction(const std::string& code, size_t i) {
   uint64_t low;
   std::memcpy(&low, code.data() + i * kBytesPerInstruction, sizeof(low));

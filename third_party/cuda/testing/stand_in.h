@@ -51,7 +51,7 @@ const OttCuda* ottCuda();
 
 namespace ott {
 
-// Null in a process that runs with the real runtime.
+// Returns null in a process that runs with the real runtime.
 inline const OttCuda* FindCudaStandIn() {
   const auto get = reinterpret_cast<decltype(&ottCuda)>(dlsym(RTLD_DEFAULT, "ottCuda"));
   return get == nullptr ? nullptr : get();

@@ -26,7 +26,7 @@ cudaError_t Call(const char* function, Body body, bool is_release = false, int d
   Machine& machine = Machine::Get();
   const TracedCall traced(function);
   cudaError_t error = machine.BeginCall(function, is_release, device);
-  // What is released is gone, whatever the answer.
+  // A release releases, whatever the answer.
   if (error != cudaSuccess && !(is_release && machine.num_devices() > 0)) return Remember(error);
   std::unique_lock lock(machine.mutex());
   const cudaError_t own = body(machine, lock);

@@ -82,7 +82,7 @@ constexpr struct {
 
 uint32_t ContextOf(uint32_t device) { return device + 1; }
 
-// A record of this kind, or null where nobody wants it. REQUIRES: mutex is held
+// A record of this kind, or null if nobody wants it. REQUIRES: mutex is held
 template <typename Activity>
 Activity* Add(CUpti_ActivityKind kind) {
   static_assert(sizeof(Activity) <= kRecordBytes);
@@ -274,7 +274,7 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain, uint32_t id, const char**
   return CUPTI_SUCCESS;
 }
 
-// As AddGraphNode() hands it out.
+// Returns the id that AddGraphNode() hands out.
 CUptiResult cuptiGetGraphNodeId(CUgraphNode node, uint64_t* id) {
   *id = reinterpret_cast<uint64_t>(node);
   return CUPTI_SUCCESS;

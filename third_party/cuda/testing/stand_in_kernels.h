@@ -18,7 +18,7 @@ namespace ott::cuda_stand_in {
 
 using CaptureBody = OttCudaBody (*)(void** arguments);
 
-// For the kernel that nvcc registers under this mangled name; null where no library of host bodies has it.
+// For the kernel that nvcc registers under this mangled name; null if no library of host bodies has it.
 // Kernels are told apart by their name and template arguments, whatever their namespace.
 CaptureBody FindKernel(const std::string& mangled_name);
 

@@ -19,7 +19,8 @@
 namespace ott::cuda_stand_in {
 namespace {
 
-// What nvcc's code has registered: a function of the host that stands for a kernel, and the kernel's name.
+// Holds what nvcc's code has registered: a function of the host that stands for a kernel, and the kernel's
+// name.
 std::map<const void*, std::string>& RegisteredKernels() {
   static auto& kernels = *new std::map<const void*, std::string>;
   return kernels;

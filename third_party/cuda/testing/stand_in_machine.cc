@@ -22,10 +22,11 @@ thread_local bool is_in_host_function = false;
 
 std::atomic<const OttCudaTracer*> tracer{nullptr};
 std::atomic<uint32_t> latest_correlation{0};
-// Of the call that this thread is in, or, of a stream's thread, of that which gave it what it runs.
+// The number of the call that this thread is in, or, in a stream's thread, of that which gave it what it
+// runs.
 thread_local uint32_t correlation = 0;
 
-// What CUDA's driver does as it starts.
+// Loads the injection, like CUDA's driver as it starts.
 void LoadInjection() {
   const char* const path = std::getenv("CUDA_INJECTION64_PATH");
   void* const library = path == nullptr ? nullptr : dlopen(path, RTLD_NOW);
@@ -83,7 +84,7 @@ Machine::Machine() : process_(getpid()) {
   }
   struct sigaction action {};
   action.sa_sigaction = OnFault;
-  // Of the fiber's own stack, from which the scheduler goes on.
+  // The handler runs on the fiber's own stack, from which the scheduler goes on.
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
   sigaction(SIGSEGV, &action, &previous_action);
 }

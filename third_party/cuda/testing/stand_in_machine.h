@@ -78,7 +78,7 @@ class Machine {
   Device& device(int ordinal) { return *devices_[ordinal]; }
   PinnedMemory& pinned() { return pinned_; }
 
-  // The device on which a pointer lies, or null.
+  // Returns the device on which a pointer lies, or null.
   Device* DeviceOf(const void* pointer);
 
   // A function of the API was called. What it must return at once: an error that was asked for, or one that
@@ -89,7 +89,7 @@ class Machine {
 
   Stream* MakeStream(int device, bool is_blocking);
   void DestroyStream(Stream* stream);
-  // Null where there is no such stream. Of `device` for the default stream.
+  // Returns null if there is no such stream. Of `device` for the default stream.
   Stream* FindStream(cudaStream_t handle, int device);
   // Adds to the stream's work, in CUDA's order of streams.
   MomentPtr Enqueue(Stream* stream, std::function<cudaError_t()> run, bool is_release = false);

@@ -13,9 +13,9 @@ namespace ott::cuda_stand_in {
 namespace {
 
 constexpr size_t kPage = 4096;
-// What cudaMalloc aligns to.
+// cudaMalloc aligns to this.
 constexpr size_t kAlignment = 256;
-// As floats: NaN.
+// Floats of these bytes are NaN.
 constexpr int kPoison = 0xff;
 // Larger blocks are left as they are: sparse, so that tests may have tensors larger than the machine.
 constexpr size_t kMaxPoisoned = size_t{64} << 20;

@@ -20,16 +20,17 @@ class Arena {
  public:
   explicit Arena(int64_t capacity);
 
-  // Null where capacity is exceeded. `is_ready`: usable at once, else from MakeReady() on.
+  // Returns null if capacity is exceeded. `is_ready`: usable at once, else from MakeReady() on.
   void* Allocate(size_t size, bool is_ready);
   void MakeReady(const void* pointer);
-  // False for what is not the beginning of a block. Ends the process if somebody wrote behind the block.
+  // Returns false for what is not the beginning of a block. Ends the process if somebody wrote behind the
+  // block.
   bool Free(void* pointer);
 
   bool Holds(const void* pointer) const { return Offset(pointer) < kReserved; }
   // Returns true if all of these bytes lie in one block that is usable.
   bool IsUsable(const void* pointer, size_t size) const;
-  // Where the host and the copy engines find the same byte. REQUIRES: Holds(pointer)
+  // Returns where the host and the copy engines find the same byte. REQUIRES: Holds(pointer)
   char* Alias(const void* pointer) const { return alias_ + Offset(pointer); }
 
   // Kernels reach the device's memory only between these.

@@ -13,14 +13,14 @@
 namespace ott::cuda_stand_in {
 namespace {
 
-// Where the host finds these bytes. Null for device memory that is not usable (any more).
+// Returns where the host finds these bytes. Null for device memory that is not usable (any more).
 char* Reach(const void* pointer, size_t size) {
   Device* const device = Machine::Get().DeviceOf(pointer);
   if (device == nullptr) return static_cast<char*>(const_cast<void*>(pointer));
   return device->arena.IsUsable(pointer, size) ? device->arena.Alias(pointer) : nullptr;
 }
 
-// Of the device on which it lies; 0 for the host's.
+// Returns the ordinal of the device on which it lies; 0 for the host's.
 uint32_t OrdinalOf(const void* pointer) {
   Machine& machine = Machine::Get();
   for (int i = 0; i < machine.num_devices(); ++i) {

@@ -1,4 +1,4 @@
-// That the stand-in is as strict as it says: each test is a mistake, or a rule, of CUDA.
+// Tests that the stand-in is as strict as it says: each test is a mistake, or a rule, of CUDA.
 
 #include "ott/third_party/cuda/testing/stand_in.h"
 
@@ -39,7 +39,7 @@ class StandInTest : public testing::Test {
     cudaFree(memory_);
   }
 
-  // How often, of so many seeds, the host finds `value` in what was copied.
+  // Counts for how many seeds the host finds `value` in what was copied.
   template <typename Work>
   int HowOften(char value, Work work) {
     int often = 0;

@@ -31,7 +31,7 @@
 #include <thread>
 #include <vector>
 
-// Of the stand-in for the CUDA runtime.
+// These are of the stand-in for the CUDA runtime.
 extern "C" {
 int ottCudaEnqueue(void* stream, int (*run)(void*), void* data);
 void* ottCudaReach(const void* pointer, size_t size);
@@ -42,7 +42,7 @@ namespace {
 constexpr int kMaxRanks = 8;
 constexpr size_t kPartBytes = 64 * 1024;
 
-// What a rank does in a round; ranks that differ in it wait for ever.
+// The call of a rank in a round; ranks that differ in it wait for ever.
 struct Signature {
   int function, type, operation, root;
   uint64_t bytes;
@@ -168,7 +168,7 @@ struct ncclComm {
   std::atomic<int> num_running{0};
   std::atomic<bool> is_in_call{false};
   std::thread connecting;
-  // Of the streams' threads, which run one collective after the other.
+  // Counts rounds of the streams' threads, which run one collective after the other.
   std::atomic<uint64_t> round{0};
   int num_collectives = 0;
 
@@ -378,7 +378,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-// What is under way must be at its end, as ncclInProgress says.
+// All that is under way must be at its end, as ncclInProgress says.
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   const Call call(comm);
   if (comm->error != ncclSuccess) return static_cast<ncclResult_t>(comm->error.load());
