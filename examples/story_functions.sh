@@ -1,4 +1,4 @@
-# What stories.sh of the examples share: `out` is where each keeps its logs.
+# Functions that stories.sh of the examples share: `out` is where each keeps its logs.
 
 tell() { printf '\n=== %s\n' "$*"; }
 fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }

@@ -42,7 +42,7 @@ def parse_flags():
 
 
 def make_config(flags):
-    """What a training program sets up once. Nothing else in this file knows what is switched on."""
+    """Sets up once what a training program needs. Nothing else in this file knows what is switched on."""
     if "OTT_CONFIG" in os.environ:
         return None
     config = {"stopwatch": {"num_warmup_iters": 5, "collective_measurements": ["sum_loss", "allreduce"]}}
@@ -106,7 +106,7 @@ class Trainer:
                 self.momenta[name].mul_(0.9).add_(part.view_as(parameter))
                 parameter.sub_(self.momenta[name], alpha=0.1)
         self.inject_fault(iteration)
-        # Nothing is copied in iterations that nobody asked for.
+        # Tensors are copied only in iterations that somebody asked for.
         dumper.add("loss", loss)
         dumper.add("weights", self.parameters, "binary")
         dumper.add("gradients", lambda: {n: p.view_as(self.parameters[n]) for n, p in zip(self.parameters, parts)},
@@ -140,7 +140,7 @@ class Trainer:
             return (self.logits(images).argmax(1) == labels).double().mean().item()
 
     def weights_agree(self):
-        """Whether the weights are equal on all ranks."""
+        """Returns True if the weights are equal on all ranks."""
         flat = torch.cat([p.detach().reshape(-1) for p in self.parameters.values()])
         least, most = flat.clone(), flat.clone()
         self.ranks.all_reduce(least, "min")

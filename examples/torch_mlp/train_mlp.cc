@@ -41,7 +41,7 @@ struct Flags {
   int64_t fault = -1;
 };
 
-// What a training program sets up once, in main. Nothing else in this file knows what is switched on.
+// Sets up once, in main, what a training program needs. Nothing else in this file knows what is switched on.
 Config MakeConfig(const Flags& flags) {
   Config config;
   config.set_run_dir(flags.run);

@@ -21,12 +21,12 @@ class DeviceMlp {
  public:
   virtual ~DeviceMlp() = default;
 
-  // As of Mlp. Forward() waits for the loss, the others for nothing.
+  // Works like Mlp. Forward() waits for the loss, the others for nothing.
   virtual absl::StatusOr<double> Forward(const Digits& batch) = 0;
   virtual absl::Status Backward() = 0;
   virtual absl::Status Step(float learning_rate, float momentum, float scale) = 0;
 
-  // Where they lie.
+  // Returns where they lie.
   virtual TensorView Value(size_t parameter) const = 0;
   virtual TensorView Gradient(size_t parameter) const = 0;
   // For reductions in place.
@@ -39,8 +39,8 @@ class DeviceMlp {
   virtual absl::Status GradientToDevice(size_t parameter) = 0;
 };
 
-// The device of a rank, where the ranks of a host follow each other. UNIMPLEMENTED in a build without CUDA,
-// FAILED_PRECONDITION where there is no device.
+// Returns the device of a rank, where the ranks of a host follow each other. UNIMPLEMENTED in a build without
+// CUDA, FAILED_PRECONDITION if there is no device.
 absl::StatusOr<int> DeviceOfRank(int rank);
 
 // `mlp` must outlive it; its values are where the training begins. most_images: of a batch.

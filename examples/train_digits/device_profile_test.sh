@@ -7,7 +7,7 @@ mpirun=$1 ott=$2 check_trace=$3 train_digits=$4
 dir=$TEST_TMPDIR
 iterations=12
 traced=3
-# Of an iteration: two linear layers, relu and softmax, seven of their backward passes, four parameters.
+# An iteration has two linear layers, relu and softmax, seven of their backward passes, four parameters.
 kernels=15
 
 fail() { printf 'device_profile_test: %s\n' "$*" >&2; exit 1; }
@@ -50,6 +50,6 @@ done
 "$ott" trace "$dir/run" --capture "$dir"/kernels.rank_0000[01].sqlite -o "$dir/joined.json" --gaps > "$dir/gaps"
 grep -E 'devices busy: .* in 2 traces' "$dir/gaps" || fail "no devices in: $(cat "$dir/gaps")"
 python3 "$check_trace" "$dir/joined.json"
-# Of both ranks; at the window's ends a kernel may run a moment later than its iteration.
+# Both ranks have them; at the window's ends a kernel may run a moment later than its iteration.
 found=$(grep -o ProductKernel "$dir/joined.json" | wc -l)
 ((found >= 2 * (traced - 1) * 5 && found <= 2 * (traced + 1) * 5)) || fail "$found matrix products in the joined trace"

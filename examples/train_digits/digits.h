@@ -40,8 +40,8 @@ class BatchSampler {
   // REQUIRES: 0 < batch_size <= digits.count(); digits outlives the sampler.
   BatchSampler(const Digits& digits, int64_t batch_size, uint64_t seed);
 
-  // The part [rank * batch_size / world_size, (rank + 1) * batch_size / world_size) of the batch of an
-  // iteration.
+  // Returns the part [rank * batch_size / world_size, (rank + 1) * batch_size / world_size) of the batch of
+  // an iteration.
   Digits Shard(int64_t iteration, int rank, int world_size) const;
 
  private:

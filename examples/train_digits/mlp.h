@@ -11,7 +11,7 @@
 
 namespace ott::examples {
 
-// How matrix products sum. The results differ in rounding only.
+// Says how matrix products sum. The results differ in rounding only.
 enum class Kernel {
   kReference,  // one running sum, from first to last
   kOptimized,  // eight sums side by side, which the compiler turns into vector instructions

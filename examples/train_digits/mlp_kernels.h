@@ -22,7 +22,7 @@ cudaError_t LaunchProduct(bool optimized, DeviceMatrix a, DeviceMatrix b, const 
                           int64_t columns, int64_t depth, float* out);
 
 cudaError_t LaunchRelu(float* values, int64_t size);
-// gradient = 0 where the output of relu was.
+// gradient = 0 if the output of relu was.
 cudaError_t LaunchReluBackward(const float* output, float* gradient, int64_t size);
 
 // Each row of logits becomes probabilities; losses[row] is the cross entropy of its label.

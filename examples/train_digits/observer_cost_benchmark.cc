@@ -1,4 +1,4 @@
-// What observation costs the example, as a share of an iteration.
+// Measures what observation costs the example, as a share of an iteration.
 //
 // The stopwatch and the NVTX ranges, on and off, twice: the calls alone, timed over many iterations without
 // any work in them, which resolves far less than a nanosecond; and iterations with work, on, off and
@@ -98,7 +98,7 @@ double CpuSeconds(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// What the example's main switches on by default, with NVTX where this build has it.
+// Switches on what the example's main does by default, with NVTX if this build has it.
 Config EverythingOn(const std::string& run_dir) {
   Config config;
   config.set_run_dir(run_dir);
@@ -133,8 +133,8 @@ void ObservedIteration(Mlp& mlp, const Train& train) {
   });
 }
 
-// Whether everything that is on costs less than its limit, by the CPU time of the thread that trains, which
-// other work on the machine leaves alone. Once in a process.
+// Returns true if everything that is on costs less than its limit, by the CPU time of the thread that trains,
+// which other work on the machine leaves alone. Once in a process.
 template <typename Train>
 bool ReportEverythingOn(Mlp& mlp, const Train& train) {
   char dir[] = "/tmp/observer_cost.XXXXXX";

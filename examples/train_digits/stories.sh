@@ -45,7 +45,7 @@ ab() {
 
 mkdir -p "$out"
 
-# How often ranks that are alike have one named nonetheless: docs/dist.md.
+# docs/dist.md says how often one of several ranks that are alike is named nonetheless.
 tell "1. Four ranks that are alike. Is anything claimed?"
 train 0 clean
 expect clean.log "cross-check of replicas: .* all equal bit for bit"

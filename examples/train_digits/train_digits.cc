@@ -91,7 +91,7 @@ struct Flags {
   int hidden = 64;
   uint64_t seed = 1;
   Kernel kernel = Kernel::kReference;
-  // Where the mathematics are, and what sums gradients there.
+  // The mathematics run on a device, and NCCL sums gradients there.
   bool device = false;
   bool nccl = false;
   std::string run;
@@ -99,13 +99,13 @@ struct Flags {
   // Iterations between dumps and cross-checks.
   int64_t every = 100;
   bool observe = true;
-  // Where rank 0 writes the weights it ends with; empty: nowhere.
+  // Rank 0 writes here the weights it ends with; empty: nowhere.
   std::string weights;
   Fault fault;
   std::vector<Delay> delays;
 };
 
-// What a training program sets up once, in main. Nothing else in this file knows what is switched on.
+// Sets up once, in main, what a training program needs. Nothing else in this file knows what is switched on.
 Config MakeConfig(const Flags& flags) {
   Config config;
   config.set_run_dir(flags.run);
@@ -113,7 +113,7 @@ Config MakeConfig(const Flags& flags) {
   stopwatch.set_num_warmup_iters(5);
   stopwatch.add_collective_measurements("sum_loss");
   stopwatch.add_collective_measurements("allreduce");
-  // Of the training's stream alone: what NCCL gathers beside it is not waited for.
+  // Waits for the training's stream alone: not for what NCCL gathers beside it.
   if (flags.device) stopwatch.set_device_sync(DEVICE_SYNC_STREAM);
   if (flags.run.empty()) return config;
   config.mutable_dump()->mutable_iterations()->set_every(flags.every);
@@ -228,7 +228,7 @@ class Trainer {
     return bytes;
   }
 
-  // Whether the weights have the same bits on all ranks.
+  // Returns true if the weights have the same bits on all ranks.
   bool WeightsAgree() {
     for (const Parameter& parameter : mlp_.parameters()) {
       std::vector<float> first = parameter.value;
@@ -315,7 +315,7 @@ class Trainer {
     return TensorView(mlp_.parameters()[i].gradient.data(), mlp_.parameters()[i].shape);
   }
 
-  // Nothing is done, copied or formatted in iterations that nobody asked for.
+  // Dumps in iterations that somebody asked for; in others nothing is done, copied or formatted.
   absl::Status Dump(double loss) {
     absl::Status status;
     TensorDumper::RunIfEnabled([&](TensorDumper& dumper) {
@@ -397,6 +397,7 @@ absl::StatusOr<int> Train(const Flags& flags) {
   OTT_RETURN_IF_ERROR(trainer.OfferWeights());
   for (int64_t iteration = 0; iteration < flags.iterations; ++iteration) {
     OTT_ASSIGN_OR_RETURN(const double loss, trainer.Iterate(iteration));
+    run->Metric("loss", loss);
     OTT_RETURN_IF_ERROR(run->FinishIter());
     if (ranks->rank() == 0) ShowProgress(iteration, flags.iterations, loss);
   }

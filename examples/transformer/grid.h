@@ -28,7 +28,7 @@ class Grid {
  public:
   // One rank, without MPI.
   Grid() = default;
-  // INVALID_ARGUMENT unless the sizes multiply to the number of ranks. REQUIRES: MPI is initialized
+  // Returns INVALID_ARGUMENT unless the sizes multiply to the number of ranks. REQUIRES: MPI is initialized
   static absl::StatusOr<Grid> Create(int data, int pipeline, int tensor);
 
   int rank() const { return rank_; }

@@ -33,7 +33,7 @@ void Add(const Matrix& y, Matrix* x);
 // x w
 Matrix MatMul(const Matrix& x, const Matrix& w);
 
-// The gradients of x w, given that of the result: for x, and added to that of w.
+// Returns the gradients of x w, given that of the result: for x, and added to that of w.
 Matrix MatMulBackward(const Matrix& x, const Matrix& w, const Matrix& gradient, Matrix* w_gradient);
 
 // bias [1, columns] is added to each row; the gradient of that is added to bias_gradient.
@@ -59,12 +59,12 @@ Matrix GeluBackward(const Matrix& x, const Matrix& gradient);
 // Causal attention of some heads. qkv [sequences * context, 3 * heads * width]: queries of all heads, then
 // keys, then values.
 struct Attention {
-  // How many positions further than its own a position sees: 0, unless something is wrong.
+  // A position sees so many positions further than its own: 0, unless something is wrong.
   int look_ahead = 0;
 
   // [sequences * context, heads * width]
   Matrix Forward(const Matrix& qkv, int64_t context, int64_t heads);
-  // The gradient of qkv. REQUIRES: after Forward(qkv)
+  // Returns the gradient of qkv. REQUIRES: after Forward(qkv)
   Matrix Backward(const Matrix& qkv, const Matrix& gradient, int64_t context, int64_t heads) const;
 
   Matrix probabilities;  // [sequences * heads * context, context]

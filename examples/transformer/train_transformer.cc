@@ -71,7 +71,7 @@ void AddCollective(const char* measurement, const char* name, const Axis& axis, 
   groups.add_along(name);
 }
 
-// What a training program sets up once. Nothing else in this folder knows what is switched on.
+// Sets up once what a training program needs. Nothing else in this folder knows what is switched on.
 Config MakeConfig(const Flags& flags, const Grid& grid) {
   Config config;
   config.set_run_dir(flags.run);

@@ -25,7 +25,7 @@ constexpr float kWeightDecay = 0.01f;
 // From 0 to 1, from the upper bits.
 float Uniform(uint64_t random) { return static_cast<float>(random >> 40) * 0x1p-24f; }
 
-// Of a name, the same everywhere (FNV-1a).
+// Returns the hash of a name, the same everywhere (FNV-1a).
 uint64_t HashOf(const std::string& name) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char byte : name) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;

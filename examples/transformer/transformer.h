@@ -4,7 +4,7 @@
 // layer's two outputs (Shoeybi et al. 2019); stages of the pipeline hold layers that follow each other; data
 // parallel ranks average their gradients.
 //
-// What is measured and dumped is named in the order in which it happens, so that the first tensor that
+// Measurements and dumped tensors are named in the order in which they happen, so that the first tensor that
 // differs between two runs is the cause and not what follows from it.
 
 #ifndef OTT_EXAMPLES_TRANSFORMER_TRANSFORMER_H_
@@ -49,8 +49,8 @@ class Transformer {
   static absl::StatusOr<Transformer> Create(const ModelSize& size, const Grid& grid, uint64_t seed,
                                             const Plant& plant);
 
-  // The mean loss over this rank's sequences, on the last stage of the pipeline; 0 on the others. Keeps what
-  // Backward() needs. iteration: seeds the dropout.
+  // Returns the mean loss over this rank's sequences, on the last stage of the pipeline; 0 on the others.
+  // Keeps what Backward() needs. iteration: seeds the dropout.
   float Forward(const Batch& batch, int64_t iteration);
 
   // Sets the gradients of that loss.
@@ -65,7 +65,7 @@ class Transformer {
   // In the order in which the forward pass uses them.
   std::vector<Parameter>& parameters() { return parameters_; }
 
-  // The status of all that was dumped.
+  // Returns the status of all that was dumped.
   const absl::Status& dump_status() const { return dump_status_; }
 
  private:
