@@ -1,4 +1,4 @@
-// What ranks say to each other.
+// Lets ranks talk to each other.
 
 #ifndef OTT_FACE_COMMUNICATOR_H_
 #define OTT_FACE_COMMUNICATOR_H_

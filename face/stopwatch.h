@@ -1,4 +1,4 @@
-// Where the time of a program goes: named measurements over the iterations of a loop.
+// Measures where the time of a program goes: named measurements over the iterations of a loop.
 
 #ifndef OTT_FACE_STOPWATCH_H_
 #define OTT_FACE_STOPWATCH_H_

@@ -1,4 +1,4 @@
-// Where the tables and verdicts that this library prints go, if not to stdout.
+// Sends the tables and verdicts that this library prints somewhere else than to stdout.
 
 #ifndef OTT_FACE_TEXT_SINK_H_
 #define OTT_FACE_TEXT_SINK_H_
