@@ -560,7 +560,11 @@ def main():
         shutil.rmtree(DIRECTORY, ignore_errors=True)
         os.makedirs(DIRECTORY)
     dist.barrier()
-    unittest.main(verbosity=2 if RANK == 0 else 0, failfast=os.environ.get("FF") is not None)
+    program = unittest.main(verbosity=2 if RANK == 0 else 0, exit=False)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Gloo's threads may abort as the interpreter is torn down (pytorch/pytorch, pull request 179291).
+    os._exit(0 if program.result.wasSuccessful() else 1)
 
 
 if __name__ == "__main__":

@@ -62,6 +62,7 @@ def in_rank(rank, world, store, work, cases):
     for case in cases:
         work(mesh, *case)
     torch.distributed.destroy_process_group()
+    os._exit(0)  # gloo's threads may abort as the interpreter is torn down (pytorch/pytorch, pull request 179291)
 
 
 def distributed(tensor, mesh):
