@@ -1,5 +1,8 @@
 #include "ott/questions/slow/merge_stats.h"
 
+#include <map>
+#include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,7 +12,10 @@
 #include "ott/core/statistics/persistent_excess.h"
 #include "ott/core/statistics/policy.h"
 #include "ott/core/stopwatch/statistics.h"
+#include "ott/dist/stats/cluster_summary.h"
+#include "ott/dist/stats/stats_message.pb.h"
 #include "ott/questions/slow/cluster_table.h"
+#include "ott/questions/slow/straggler_tracker.h"
 
 namespace ott {
 namespace {
@@ -341,6 +347,25 @@ TEST(MergeStats, AddsUpTheReportsOfARestartedRank) {
   EXPECT_THAT(stats.notes(), testing::Contains("rank 0: 2 reports added up"));
 }
 
+TEST(MergeStats, OfARestartedRankWhatAnyReportSaysOfAMeasurementCounts) {
+  for (const bool flags_of_first : {false, true}) {
+    std::vector<StopwatchStats> reports;
+    for (const int rank : {0, 1, 1, 2, 3}) {
+      const double seconds = rank == 1 ? 0.004 : 0.002;
+      reports.push_back(Report(
+          rank, 0.030, {{"a", seconds}, {"b", seconds}, {"c", seconds}, {"allreduce*", 0.029 - 3 * seconds}}));
+      // Nothing has half of what rank 1 takes longer; only one report knows what is inside of nothing else.
+      const bool knows = reports.size() == (flags_of_first ? 2 : 3);
+      for (Measurement& measurement : *reports.back().mutable_measurements()) measurement.set_outermost(knows);
+      reports.back().mutable_measurements(3)->set_collective(knows);
+    }
+    const ClusterStats stats = MergeStats(reports, 4);
+    EXPECT_TRUE(stats.measurements(3).collective());
+    EXPECT_EQ(stats.straggler().rank(), 1);
+    EXPECT_EQ(stats.straggler().parts_size(), 3) << stats.straggler().DebugString();
+  }
+}
+
 TEST(MergeStats, OfARestartedRankTheReportsCountThatCanBeUsed) {
   StopwatchStats negative = Report(0, 0.020, {});
   negative.mutable_iteration()->set_total(-1);
@@ -434,6 +459,51 @@ TEST(MergeStats, SaysWhereRanksMeasuredDifferentNumbersOfIterations) {
   EXPECT_THAT(stats.notes(),
               testing::Contains("ranks measured different numbers of iterations: 9 on rank 1; 1000 on "
                                 "ranks 0, 2"));
+}
+
+// A window of which it cannot be told who is slow neither ends a row nor lengthens it.
+TEST(StragglerTracker, CountsWindowsInARowInWhichTheSameRankIsSlow) {
+  std::mt19937 random(1);
+  StragglerTracker tracker;
+  std::optional<int> slow;
+  std::map<int, int> num_slowest;
+  int64_t since = 0;
+  int in_a_row = 0;
+  for (int window = 0; window < 60; ++window) {
+    const int kind = static_cast<int>(random() % 8);  // 0: nobody, 1: cannot be told, or a rank
+    const int rank = kind < 2 ? -1 : kind == 2 ? 3 : 2;
+    ClusterSummary summary;
+    for (StopwatchStats& report : FourRanks(rank, 0.018)) {
+      internal::RankReport of_rank;
+      if (kind == 1) report.mutable_own_work()->clear_time();
+      if (rank >= 0) report.mutable_own_work()->set_waiting_seconds(0.01 * (report.rank() == rank ? 1 : 9));
+      *of_rank.mutable_stats() = report;
+      summary.Merge(*ClusterSummary::OfRank(of_rank));
+    }
+    ++num_slowest[summary.slowest()->rank()];
+    if (kind == 0) slow.reset();
+    if (kind == 0 || (rank >= 0 && slow != rank)) in_a_row = 0;
+    if (rank >= 0) {
+      if (in_a_row++ == 0) since = 100 * window;
+      slow = rank;
+    }
+    const StragglerHistory history = tracker.Add(summary, 100 * window);
+    EXPECT_EQ(history.has_straggler(), rank >= 0);
+    EXPECT_EQ(history.num_intervals(), in_a_row) << window;
+    EXPECT_EQ(history.persistent(), in_a_row >= kPersistentIntervals);
+    if (rank >= 0) {
+      EXPECT_EQ(history.straggler().rank(), rank);
+      EXPECT_EQ(history.since_iteration(), since) << window;
+    }
+    EXPECT_EQ(history.num_all_intervals(), window + 1);
+    int most = window + 1;
+    for (const SlowestCount& count : history.slowest()) {
+      EXPECT_EQ(count.num_intervals(), num_slowest[count.rank()]);
+      EXPECT_LE(count.num_intervals(), most);
+      most = static_cast<int>(count.num_intervals());
+    }
+    EXPECT_EQ(history.slowest_size(), static_cast<int>(num_slowest.size()));
+  }
 }
 
 TEST(MergeStats, OfNothingNamesEveryRankMissing) {

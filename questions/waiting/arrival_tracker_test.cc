@@ -3,6 +3,7 @@
 #include <functional>
 #include <random>
 #include <set>
+#include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -118,6 +119,42 @@ TEST(HoldUp, WhatTheOthersCostInTheSameWayIsSubtracted) {
     named += Stats(Late(2, [&](int, int) { return noise(random); })).has_hold_up() ? 1 : 0;
   }
   EXPECT_LE(named, 3);
+}
+
+// How much later than `num_ranks` - 1 others a rank has to come in the mean, with the same noise, to be named
+// where ranks meet at so many places; in milliseconds.
+double LeastNamed(int num_ranks, int num_places) {
+  const auto is_named = [&](double late) {
+    ArrivalTracker tracker;
+    const auto late_of = [&](int rank, int i) { return rank == 1 ? late * (0.5 + 0.1 * ((7 * i) % 11)) : 0.0; };
+    for (int place = 0; place < num_places; ++place) {
+      ArrivalSummary merged;
+      for (int rank = 0; rank < num_ranks; ++rank) {
+        RankArrivals arrivals;
+        StopwatchArrivals& measurement = arrivals.measurements.emplace_back();
+        measurement.name = "allreduce" + std::to_string(place);
+        for (int i = 0; i < kIterationsBetweenGathers; ++i) {
+          const double milliseconds = 100 * i + (place == 0 ? late_of(rank, i) : 0);
+          measurement.arrivals.push_back({i, static_cast<int64_t>(milliseconds * kMillisecond)});
+        }
+        merged.Merge(ArrivalSummary(rank, arrivals));
+      }
+      tracker.Add(merged);
+    }
+    return tracker.Finish(0.001, {})[0].has_hold_up();
+  };
+  double low = 0, high = 60;
+  while (high - low > 1e-4) {
+    const double middle = (low + high) / 2;
+    (is_named(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+TEST(HoldUp, OfManyRanksAndPlacesEachHasItsShareOfTheError) {
+  const double of_two = LeastNamed(2, 1);
+  EXPECT_GT(LeastNamed(2, 16), 1.05 * of_two);
+  EXPECT_NEAR(LeastNamed(32, 1), LeastNamed(2, 16), 1e-3);
 }
 
 TEST(HoldUp, IsNobodyThatIsLateByWhatInnocentWorkDiffersBy) {
