@@ -292,6 +292,8 @@ TEST(MergeStats, SaysThatTheDelayIsOutsideAllMeasurements) {
   ASSERT_TRUE(stats.has_straggler());
   EXPECT_EQ(stats.straggler().rank(), 1);
   EXPECT_EQ(stats.straggler().measurement(), "");
+  EXPECT_NEAR(stats.straggler().measurement_excess_seconds(), 0.017, 1e-4);
+  EXPECT_THAT(stats.straggler().parts(), IsEmpty());
 }
 
 TEST(MergeStats, ARankWithoutAMeasurementIsNoStragglerAndHidesNone) {
@@ -352,11 +354,13 @@ TEST(MergeStats, OfARestartedRankWhatAnyReportSaysOfAMeasurementCounts) {
     std::vector<StopwatchStats> reports;
     for (const int rank : {0, 1, 1, 2, 3}) {
       const double seconds = rank == 1 ? 0.004 : 0.002;
-      reports.push_back(Report(
-          rank, 0.030, {{"a", seconds}, {"b", seconds}, {"c", seconds}, {"allreduce*", 0.029 - 3 * seconds}}));
+      reports.push_back(
+          Report(rank, 0.030,
+                 {{"a", seconds}, {"b", seconds}, {"c", seconds}, {"allreduce*", 0.029 - 3 * seconds}}));
       // Nothing has half of what rank 1 takes longer; only one report knows what is inside of nothing else.
       const bool knows = reports.size() == (flags_of_first ? 2 : 3);
-      for (Measurement& measurement : *reports.back().mutable_measurements()) measurement.set_outermost(knows);
+      for (Measurement& measurement : *reports.back().mutable_measurements())
+        measurement.set_outermost(knows);
       reports.back().mutable_measurements(3)->set_collective(knows);
     }
     const ClusterStats stats = MergeStats(reports, 4);

@@ -126,7 +126,9 @@ TEST(HoldUp, WhatTheOthersCostInTheSameWayIsSubtracted) {
 double LeastNamed(int num_ranks, int num_places) {
   const auto is_named = [&](double late) {
     ArrivalTracker tracker;
-    const auto late_of = [&](int rank, int i) { return rank == 1 ? late * (0.5 + 0.1 * ((7 * i) % 11)) : 0.0; };
+    const auto late_of = [&](int rank, int i) {
+      return rank == 1 ? late * (0.5 + 0.1 * ((7 * i) % 11)) : 0.0;
+    };
     for (int place = 0; place < num_places; ++place) {
       ArrivalSummary merged;
       for (int rank = 0; rank < num_ranks; ++rank) {

@@ -1,0 +1,48 @@
+#include "ott/questions/slow/slow_answer.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/statistics/policy.h"
+
+namespace ott::slow {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Whoever is named is bad news; nobody is good news only if all ranks are there and a small excess was found.
+TEST(AnswerSlow, IsGoodOnlyWhereAnExcessWouldHaveBeenSeen) {
+  for (int bits = 0; bits < 32; ++bits) {
+    for (const double detectable : {0.0, kLargestMissed / 2, kLargestMissed, kLargestMissed * 1.01, 10.0}) {
+      ClusterStats stats;
+      stats.set_num_ranks((bits & 1) != 0 ? 1 : 2);
+      if ((bits & 2) != 0) stats.add_missing_ranks(1);
+      if ((bits & 4) != 0) stats.set_detectable(detectable);
+      if ((bits & 8) != 0) stats.mutable_straggler()->set_rank(3);
+      if ((bits & 16) != 0) stats.add_slow_measurements()->set_rank(5);
+      Answer::Finding expected = Answer::CANNOT_TELL;
+      if (bits == 1) expected = Answer::NOT_ASKED;
+      if ((bits & 6) == 4 && detectable <= kLargestMissed) expected = Answer::GOOD;
+      if (bits >= 8) expected = Answer::BAD;
+      const Answer answer = AnswerSlow(stats);
+      EXPECT_EQ(answer.finding(), expected) << bits << " " << detectable;
+      EXPECT_EQ(answer.ranks_size(), (bits >= 16 ? 1 : 0) + ((bits & 8) != 0 ? 1 : 0));
+    }
+  }
+}
+
+TEST(AnswerSlow, NamesAllThatAreSlowAndSaysHowSureThatIs) {
+  ClusterStats stats;
+  stats.set_num_ranks(8);
+  stats.set_max_measured_iters(70);
+  stats.set_detectable(0.042);
+  EXPECT_THAT(AnswerSlow(stats).how_sure(), HasSubstr("70 measured iterations; an excess of 5 % is found"));
+  stats.mutable_straggler()->set_rank(3);
+  stats.add_slow_measurements()->set_rank(5);
+  EXPECT_THAT(AnswerSlow(stats).ranks(), ElementsAre(3, 5));
+  EXPECT_THAT(AnswerSlow(stats).how_sure(), HasSubstr("in 95 of 100 runs"));
+  EXPECT_THAT(AnswerSlow(std::nullopt).sentences(), ElementsAre("Nothing was measured."));
+}
+
+}  // namespace
+}  // namespace ott::slow
