@@ -1,0 +1,107 @@
+#include "ott/core/dump/dump_reader.h"
+
+#include <stdlib.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/dump/dump_files.h"
+#include "ott/core/dump/dump_writer.h"
+
+namespace ott {
+namespace {
+
+using testing::HasSubstr;
+
+std::string WriteTensor(const TensorView& tensor, DumpFormat format) {
+  std::string dir = testing::TempDir() + "/dump_reader_test_XXXXXX";
+  EXPECT_NE(mkdtemp(dir.data()), nullptr);
+  const Value tree = ValueMap{{"a", tensor}};
+  DumpContents contents;
+  contents.tensors = {&tree, [format](std::string_view) { return format; }};
+  const absl::Status status = WriteDump(dir, contents);
+  EXPECT_TRUE(status.ok()) << status;
+  return dir;
+}
+
+TEST(ReadDump, AFileOfAnotherShapeOrTypeThanTheManifestSaysIsAnError) {
+  const int32_t data[6] = {1, 2, 3, 4, 5, 6};
+  const std::vector<TensorView> tensors = {TensorView(data, DType::kInt32, {2, 3}),
+                                           TensorView(data, DType::kInt32, {3, 2}),
+                                           TensorView(data, DType::kFloat32, {2, 3})};
+  for (const DumpFormat format : {DumpFormat::kNpy, DumpFormat::kSafetensors}) {
+    const std::string file = absl::StrCat("/[tensors.json]a", std::string(Extension(format)));
+    for (size_t listed = 0; listed < tensors.size(); ++listed) {
+      const std::string dir = WriteTensor(tensors[listed], format);
+      for (size_t there = 0; there < tensors.size(); ++there) {
+        std::filesystem::copy_file(WriteTensor(tensors[there], format) + file, dir + file,
+                                   std::filesystem::copy_options::overwrite_existing);
+        const absl::Status status = ReadDump(dir).status();
+        EXPECT_EQ(status.ok(), there == listed) << listed << " and " << there;
+        if (there == listed) continue;
+        EXPECT_THAT(std::string(status.message()), HasSubstr(dir + file + ": is not the"));
+      }
+    }
+  }
+}
+
+// Writes ones as T in JSON, and reads them replaced by another number.
+template <typename T>
+bool HoldsNumber(const std::string& number) {
+  const T ones[2] = {1, 1};
+  const std::string dir = WriteTensor(TensorView(ones, {2}), DumpFormat::kJson);
+  const std::string json = absl::StrCat("{\"a\": [", number, ", ", number, "]}");
+  EXPECT_TRUE(WriteFileAtomically(dir + "/tensors.json", json).ok());
+  const absl::StatusOr<Dump> dump = ReadDump(dir);
+  if (!dump.ok()) {
+    EXPECT_THAT(std::string(dump.status().message()), HasSubstr(dir + "/tensors.json"));
+  }
+  return dump.ok();
+}
+
+template <typename T>
+void CheckIntegers() {
+  using Wide = __int128;
+  const std::vector<Wide> borders = {0,
+                                     Wide{1} << 7,
+                                     Wide{1} << 8,
+                                     Wide{1} << 15,
+                                     Wide{1} << 16,
+                                     Wide{1} << 31,
+                                     Wide{1} << 32,
+                                     Wide{1} << 63};
+  for (const Wide border : borders) {
+    for (const Wide value : {-border - 1, -border, border - 1, border}) {
+      if (value < std::numeric_limits<int64_t>::min()) continue;
+      const bool is_held = value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max();
+      const std::string number =
+          value < 0 ? absl::StrCat(static_cast<int64_t>(value)) : absl::StrCat(static_cast<uint64_t>(value));
+      EXPECT_EQ(HoldsNumber<T>(number), is_held) << number << " as " << Name(DTypeOf<T>());
+    }
+  }
+  EXPECT_FALSE(HoldsNumber<T>("1.5"));
+  EXPECT_FALSE(HoldsNumber<T>("true"));
+}
+
+TEST(ReadDump, NumbersThatTheirTypeDoesNotHoldAreErrors) {
+  CheckIntegers<int8_t>();
+  CheckIntegers<uint8_t>();
+  CheckIntegers<int16_t>();
+  CheckIntegers<int32_t>();
+  CheckIntegers<int64_t>();
+  CheckIntegers<uint64_t>();
+  EXPECT_TRUE(HoldsNumber<float>("0.5"));
+  EXPECT_FALSE(HoldsNumber<float>("0.1"));
+  EXPECT_TRUE(HoldsNumber<double>("0.1"));
+}
+
+}  // namespace
+}  // namespace ott
