@@ -227,6 +227,23 @@ TEST(Compare, TheMeasurementThatAccountsForTheChangeIsNamed) {
               ::testing::ContainsRegex("what changed: backward -[12][0-9.]+ ms, of -[12][0-9.]+ ms in all"));
 }
 
+TEST(Compare, WhatRunsInSomeIterationsCountsByEachSidesShareOfThem) {
+  for (const int runs : {1, 8}) {
+    Simulation simulation(9);
+    Samples samples;
+    for (int i = 0; i < runs; ++i) {
+      samples.a.push_back(simulation.MakeProcess(0.1, "save"));
+      samples.a.back().measurements[0].share_of_iterations = 0.5;
+      samples.b.push_back(simulation.MakeProcess(0.2, "save"));
+      samples.b.back().measurements[0].share_of_iterations = 0.125;
+    }
+    samples.primary = "save";
+    const Result& save = MustCompare(samples).answer;
+    EXPECT_NEAR(save.seconds_added, 0.125 * save.seconds_b - 0.5 * save.seconds_a, 1e-12);
+    EXPECT_NEAR(save.seconds_added, 0.125 * 0.2 - 0.5 * 0.1, 0.005);
+  }
+}
+
 TEST(Compare, IterationsOfWarmUpDoNotCount) {
   Samples samples = Simulation(8).MakeSamples(8, 0.8);
   // B compiles longer, and is faster afterwards.
@@ -285,14 +302,21 @@ TEST(Compare, NothingInCommonIsAnError) {
 }
 
 TEST(Conditions, AnotherMachineIsVoidUnlessItIsMeant) {
-  Samples samples = Simulation(14).MakeSamples(8, 0.5);
+  Simulation simulation(14);
+  Samples samples = simulation.MakeSamples(8, 0.5);
   for (Process& process : samples.a) process.conditions["machine"] = "old";
   for (Process& process : samples.b) process.conditions["machine"] = "new";
+  for (Process& process : samples.a) simulation.AddMeasurement("forward", 0.01, &process);
+  for (Process& process : samples.b) simulation.AddMeasurement("forward", 0.02, &process);
   EXPECT_EQ(MustCompare(samples).answer.verdict, AbResult::CANNOT_TELL);
+  for (const Result& result : MustCompare(samples).measurements) {
+    EXPECT_EQ(result.verdict, AbResult::CANNOT_TELL) << result.name;
+  }
   EXPECT_THAT(DescribeAnswer(MustCompare(samples)), HasSubstr("machine of A: old; of B: new"));
   CompareOptions options;
   options.accepted = {"machine"};
   EXPECT_EQ(MustCompare(samples, options).answer.verdict, AbResult::FASTER);
+  EXPECT_EQ(MustCompare(samples, options).measurements.at(0).verdict, AbResult::SLOWER);
 }
 
 TEST(Conditions, TwoKindsOfRunsAreNoted) {
