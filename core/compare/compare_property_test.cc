@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/compare/compare.h"
@@ -26,6 +27,10 @@ namespace {
 
 using Random = std::mt19937_64;
 
+MATCHER_P(IsNearly, expected, "") {
+  return arg == expected || std::abs(arg - expected) <= 1e-12 * std::max(1.0, expected);
+}
+
 // The result of CompareTensors() by its definition.
 struct Expected {
   CompareStatus status = CompareStatus::kBitwiseEqual;
@@ -33,6 +38,7 @@ struct Expected {
   int64_t num_bits_differ = 0;
   std::optional<double> max_abs_error;
   double passing_atol = 0;
+  double passing_rtol = 0;
 };
 
 template <typename T>
@@ -53,9 +59,12 @@ Expected Expect(const std::vector<T>& reference, const std::vector<T>& current, 
       if (!tolerance.bitwise) {
         matches = matches || error <= tolerance.atol + tolerance.rtol * std::abs(a);
         expected.passing_atol = std::max(expected.passing_atol, error - tolerance.rtol * std::abs(a));
+        if (error > tolerance.atol) {
+          expected.passing_rtol = std::max(expected.passing_rtol, (error - tolerance.atol) / std::abs(a));
+        }
       }
     } else if (!is_equal) {
-      expected.passing_atol = std::numeric_limits<double>::infinity();
+      expected.passing_atol = expected.passing_rtol = std::numeric_limits<double>::infinity();
     }
     all_equal = all_equal && (is_equal || same_bits);
     expected.num_mismatched += matches ? 0 : 1;
@@ -80,18 +89,25 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
                         std::numeric_limits<T>::denorm_min()};
   for (int trial = 0; trial < num_trials; ++trial) {
     // Around the kernels' blocks.
-    const size_t size = 1 + random() % (trial % 10 == 0 ? 20000 : 150);
+    const size_t size = 1 + random() % (trial % 5 == 0 ? 20000 : 150);
     Tolerance tolerance;
     tolerance.atol = trial % 2 == 0 ? 0 : 0.01;
     tolerance.rtol = trial % 3 == 0 ? 0 : 0.01;
     tolerance.nan_equal = random() % 2 == 0;
     tolerance.bitwise = random() % 5 == 0;
+    // The kernels take blocks without them.
+    const bool has_specials = random() % 2 == 0;
     std::vector<T> reference(size), current(size);
     for (size_t i = 0; i < size; ++i) {
-      reference[i] = static_cast<T>(normal(random));
-      if (random() % 50 == 0) reference[i] = specials[random() % std::size(specials)];
+      // Now and then of all sizes, so that neither the largest error nor the largest ratio decides alone.
+      reference[i] = static_cast<T>((trial % 5 == 0 ? std::exp(2 * normal(random)) : 1) * normal(random));
+      if (has_specials && random() % 50 == 0) reference[i] = specials[random() % std::size(specials)];
       current[i] = reference[i];
-      if (trial % 4 != 0 && random() % 3 == 0) current[i] += static_cast<T>(0.004 * normal(random));
+      if (trial % 4 != 0 && random() % 3 == 0) {
+        // Errors near rtol, so that the largest one may be within the tolerance.
+        const double error = trial % 5 == 0 ? 0.01 * static_cast<double>(reference[i]) : 0.004;
+        current[i] += static_cast<T>(error * normal(random));
+      }
       if (trial % 4 == 2 && random() % size == 0) current[i] = specials[random() % std::size(specials)];
     }
     const Expected expected = Expect(reference, current, tolerance);
@@ -101,6 +117,7 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
     for (size_t i = 0; i < size; ++i) spread[i * stride] = current[i];
     TensorCompareOptions options;
     options.tolerance = tolerance;
+    options.num_worst = random() % 2 == 0 ? 0 : 5;
     const TensorComparison result = CompareTensors(
         TensorView(reference.data(), {static_cast<int64_t>(size)}),
         TensorView(spread.data(), DTypeOf<T>(), {static_cast<int64_t>(size)}, {stride}), options);
@@ -116,8 +133,8 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
       ASSERT_NEAR(result.max_abs_error->error, *expected.max_abs_error, 1e-15) << context;
     }
     if (!tolerance.bitwise) {
-      const double atol = expected.passing_atol;
-      ASSERT_TRUE(result.passing_atol == atol || std::abs(result.passing_atol - atol) < 1e-15) << context;
+      ASSERT_THAT(result.passing_atol, IsNearly(expected.passing_atol)) << context;
+      ASSERT_THAT(result.passing_rtol, IsNearly(expected.passing_rtol)) << context;
     }
   }
 }
