@@ -1,0 +1,69 @@
+"""Loaders and samplers: whether each epoch has an order of its own, and batches go on."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import Any, List, Tuple
+
+from . import _hooks
+from ._sound_schedules import Schedules
+from ._sound_training import Training, sample_digest
+
+
+class Data:
+    """Looks at what loaders give, as far as steps learn from it."""
+
+    def __init__(self, training: Training, schedules: Schedules):
+        self._training = training
+        self._schedules = schedules
+        self._sampler_epochs: "weakref.WeakKeyDictionary[Any, Tuple[int, int, int]]" = weakref.WeakKeyDictionary()
+        self._sampler_begins: List[Tuple[Any, int]] = []
+        self._loader: Any = None
+        self._num_batches = 0
+        self._first_batches: List[str] = []
+        self._steps_at_pass = 0
+
+    def install(self, patches: _hooks.Patches) -> None:
+        sampler = sys.modules.get("torch.utils.data.distributed")
+        if sampler is not None:
+            patches.wrap(sampler.DistributedSampler, "__iter__", self._start_sampler)
+
+    def start_loader(self, loader: Any) -> None:
+        training = self._training
+        is_sequential = type(getattr(loader, "sampler", None)).__name__ == "SequentialSampler"
+        was_one_batch = self._loader is loader and self._num_batches == 1 and training.num_steps > self._steps_at_pass
+        if not (is_sequential and was_one_batch and len(loader) > 1):
+            self._first_batches = []
+        training.check("loader_restarted")
+        if training.num_steps >= self._steps_at_pass + 2:
+            self._schedules.end_pass()
+        self._loader, self._num_batches, self._steps_at_pass = loader, 0, training.num_steps
+
+    def next_batch(self, batch: Any) -> None:
+        self._num_batches += 1
+        if self._num_batches == 1:
+            self._first_batches.append(sample_digest(list(_hooks.tensors_in(batch))))
+            if len(self._first_batches) >= 3 and len(set(self._first_batches[-3:])) == 1:
+                seen = "three steps in a row began the loader anew and used its first batch alone"
+                first = max(self._training.iteration - 2, 0)
+                self._training.find("loader_restarted", [], seen, _hooks.place_of_caller(), first)
+
+    def _start_sampler(self, original: Any, sampler: Any) -> Any:
+        if self._training.is_on and getattr(sampler, "shuffle", False):
+            self._sampler_begins = [begun for begun in self._sampler_begins if begun[0] is not sampler]
+            self._sampler_begins.append((sampler, self._training.num_steps))
+        return original(sampler)
+
+    def finish_iteration(self) -> None:
+        """Looks for a sampler of which two passes that steps learned from had the same epoch."""
+        for sampler, steps in self._sampler_begins:
+            if self._training.num_steps < steps + 2:
+                continue
+            self._training.check("epoch_not_reshuffled")
+            known = self._sampler_epochs.get(sampler)
+            if known is not None and known[1] != steps and known[0] == sampler.epoch:
+                seen = f"two epochs in a row had the order of epoch {sampler.epoch}"
+                self._training.find("epoch_not_reshuffled", [type(sampler).__name__], seen)
+            if known is None or known[1] != steps:
+                self._sampler_epochs[sampler] = (sampler.epoch, steps, 0)

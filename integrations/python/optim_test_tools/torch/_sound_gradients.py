@@ -1,0 +1,110 @@
+"""Gradients from the backward pass to the step: zeroed once, there, and finite."""
+
+from __future__ import annotations
+
+from typing import Any, List, Sequence, Tuple
+
+import torch
+from torch import nn
+
+from . import _hooks
+from ._sound_training import OptimizerState, Training, guarded, identity, is_nonzero, parameters_of
+
+
+class Gradients:
+    """Looks at gradients by identity and version, and at their norms."""
+
+    def __init__(self, training: Training):
+        self._training = training
+        self._found_nonfinite = False
+
+    def install(self, patches: _hooks.Patches) -> None:
+        patches.wrap(torch.optim.Optimizer, "zero_grad", self._zero_optimizer)
+        patches.wrap(nn.Module, "zero_grad", self._zero_module)
+
+    def begin_backward(self, loss: Any) -> None:
+        training = self._training
+        if loss is not None and loss.numel() == 1 and loss.device.type == "cpu":
+            training.is_finite = training.is_finite and bool(torch.isfinite(loss.detach()).all())
+        for state in training.optimizers.values():
+            if state.used:
+                training.check("gradients_not_zeroed")
+                self._keep(state)
+
+    def _keep(self, state: OptimizerState) -> None:
+        """Notes the gradients of the step before that are still there."""
+        state.used = [used for used in state.used if used[0].grad is not None and identity(used[0].grad) == used[1:]]
+        state.kept = []
+        for parameter, _, _ in state.used:
+            if len(state.kept) == 4:
+                break
+            if is_nonzero(parameter.grad):
+                state.kept.append(self._training.name_of(parameter))
+        if not state.kept:
+            state.used = []
+
+    def end_backward(self) -> None:
+        for state in self._training.optimizers.values():
+            # What was added to is still not cleared; what was replaced is.
+            state.used = [(p, key, p.grad._version) for p, key, _ in state.used if p.grad is not None and id(p.grad) == key]
+
+    def _zero_optimizer(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        self._zeroes([optimizer])
+        return original(optimizer, *args, **kwargs)
+
+    def _zero_module(self, original: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._training.is_on:
+            ids = {id(p) for p in module.parameters()}
+            self._zeroes([o for o in list(self._training.optimizers) if any(id(p) in ids for p in parameters_of(o))])
+        return original(module, *args, **kwargs)
+
+    @guarded
+    def _zeroes(self, optimizers: Sequence[Any]) -> None:
+        for optimizer in optimizers:
+            state = self._training.state_of(optimizer)
+            is_fresh = self._training.num_backwards > state.num_backwards
+            if is_fresh and any(p.grad is not None for p in parameters_of(optimizer)):
+                state.zeroed = (self._training.num_backwards, _hooks.place_of_caller())
+
+    def begin_update(self, optimizer: Any, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
+        training = self._training
+        state = training.state_of(optimizer)
+        training.check("gradients_zeroed_before_step")
+        if state.zeroed is not None and state.zeroed[0] == training.num_backwards and not any(is_nonzero(g) for _, g in gradients):
+            seen = "the step found no gradients, which were there before"
+            names = [training.name_of(p) for p in list(parameters_of(optimizer))[:1]]
+            training.find("gradients_zeroed_before_step", names, seen, state.zeroed[1])
+        state.zeroed = None
+        if state.kept and state.num_steps > 0 and training.num_backwards > state.num_backwards:
+            kept = [training.name_of(p) for p, _, _ in state.used]
+            if kept:
+                training.find("gradients_not_zeroed", kept, "the gradient of the step before was still there, and was added to")
+        state.kept = []
+        if training.looks_at_values() or not training.is_finite:
+            self._check_finite(optimizer, gradients)
+
+    def _check_finite(self, optimizer: Any, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
+        if getattr(optimizer, "found_inf", None) is not None:
+            assert self._training.record is not None
+            self._training.record.not_checked("nonfinite_gradient", "a fused optimizer leaves steps out by itself")
+            return
+        named = [(p, _hooks.local(g)) for p, g in gradients]
+        named = [(p, g) for p, g in named if g.layout == torch.strided and g.is_floating_point() and g.numel() > 0]
+        if not named:
+            return
+        self._training.check("nonfinite_gradient")
+        norms = torch.stack([norm.float().cpu() for norm in _norms([g for _, g in named])])
+        if bool(torch.isfinite(norms).all()):
+            return
+        bad = [(p, g) for (p, g), norm in zip(named, norms.tolist()) if norm - norm != 0 and not bool(torch.isfinite(g).all())]
+        if bad and not self._found_nonfinite:
+            self._found_nonfinite = True  # what follows from it is none
+            count = int((~torch.isfinite(bad[0][1])).sum())
+            seen = f"{count} of {bad[0][1].numel()} elements are not finite"
+            self._training.find("nonfinite_gradient", [self._training.name_of(p) for p, _ in bad], seen)
+
+
+def _norms(tensors: List[torch.Tensor]) -> Sequence[torch.Tensor]:
+    if hasattr(torch, "_foreach_norm") and len({t.device for t in tensors}) == 1:
+        return torch._foreach_norm([t.detach() for t in tensors])
+    return [t.detach().float().norm() for t in tensors]

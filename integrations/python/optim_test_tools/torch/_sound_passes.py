@@ -1,0 +1,165 @@
+"""Forward passes: whether what they make gets gradients, in which dtype, and in which mode modules are."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+import torch
+from torch import nn
+
+from . import _hooks, _modules
+from ._sound_training import Training, guarded, parameters_of, sample_of
+
+_LINEAR = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+_DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout) if hasattr(nn, "Dropout1d") else (nn.Dropout,)
+
+
+class Passes:
+    """Looks into the modules of the first iterations, and of those after modules were replaced."""
+
+    def __init__(self, training: Training):
+        self._training = training
+        self._module_hook: Optional[Any] = None
+        self._calls: List[Tuple[Any, bool, Set[int], Set[int]]] = []
+        self._storages: List[Any] = []
+        self._had_gradient: Set[int] = set()
+        self._without_gradient: Dict[int, Tuple[int, torch.Tensor]] = {}
+
+    def install(self, patches: _hooks.Patches) -> None:
+        patches.wrap(torch, "compile", self._compile)
+
+    def _compile(self, original: Any, *args: Any, **kwargs: Any) -> Any:
+        self._training.compiles = True  # what it traces must have no hooks of ours
+        return original(*args, **kwargs)
+
+    def begin_forward(self, module: Any, root: nn.Module) -> None:
+        training = self._training
+        training.forwards.setdefault(id(root), (root, []))[1].append(root.training)
+        training.compiles = training.compiles or _modules.compiles() or any(map(_is_compiled, module.modules()))
+        if training.iteration < training.look_until and not training.compiles:
+            self.unhook()
+            self._module_hook = torch.nn.modules.module.register_module_forward_hook(self._saw_module)
+
+    def unhook(self) -> None:
+        hook, self._module_hook = self._module_hook, None
+        if hook is not None:
+            hook.remove()
+
+    @guarded
+    def _saw_module(self, module: Any, args: Any, output: Any) -> None:
+        if _hooks.is_compiling():
+            return
+        grad = torch.is_grad_enabled()
+        for parameter in module._parameters.values():
+            if parameter is not None:
+                ran = self._training.ran.get(id(parameter))
+                self._training.ran[id(parameter)] = (parameter, grad or (ran is not None and ran[1]))
+                if id(parameter) not in self._training.names:
+                    self._training.names[id(parameter)] = f"a parameter of {type(module).__name__}, which is part of no model"
+        self._calls.append((module, grad, self._storages_of(args), self._storages_of(output)))
+        if type(module) in _LINEAR and isinstance(output, torch.Tensor):
+            self._check_dtype(module, args, output)
+
+    def _storages_of(self, data: Any) -> Set[int]:
+        found = set()
+        for tensor in _hooks.tensors_in(data):
+            tensor = _hooks.local(tensor)
+            if not hasattr(tensor, "untyped_storage") or tensor.layout != torch.strided:
+                continue
+            storage = tensor.untyped_storage()
+            # While it is referred to weakly, no other storage gets its identity.
+            self._storages.append(sys.modules["torch.multiprocessing.reductions"].StorageWeakRef(storage))
+            found.add(storage._cdata)
+        return found
+
+    def _check_dtype(self, module: Any, args: Any, output: torch.Tensor) -> None:
+        kind = output.device.type
+        if not hasattr(torch, "get_autocast_dtype") or not torch.is_autocast_enabled(kind):
+            return
+        given = next(_hooks.tensors_in(args), None)
+        if given is None or not given.is_floating_point() or given.dtype == torch.float64 or module._forward_hooks:
+            return
+        self._training.check("autocast_dtype")
+        expected = torch.get_autocast_dtype(kind)
+        if output.dtype != expected:
+            self._training.find("autocast_dtype", [self._training.module_name(module)], f"returns {output.dtype} instead of {expected}")
+
+    def end_backward(self) -> None:
+        if self._training.iteration < self._training.look_until:
+            for parameter, _ in self._training.ran.values():
+                if parameter.grad is not None:
+                    self._had_gradient.add(id(parameter))
+
+    def check_modes(self, optimizer: Any) -> None:
+        ids = {id(p) for p in parameters_of(optimizer)}
+        forwards = [(root, modes) for root, modes in self._training.forwards.values() if any(id(p) in ids for p in root.parameters())]
+        if forwards:
+            self._training.check("eval_in_training")
+        if any(any(modes) for _, modes in forwards):
+            return  # a part of what learns is in eval mode on purpose
+        for root, _ in forwards:
+            for name, module in root.named_modules():
+                is_dropout = isinstance(module, _DROPOUTS) and module.p > 0
+                is_norm = isinstance(module, _NORMS) and module.track_running_stats
+                if (is_dropout or is_norm) and not module.training:
+                    seen = f"the model is in eval mode in the forward pass that it learns from, and so is its {name}"
+                    self._training.find("eval_in_training", [type(root).__name__], seen)
+                    break
+
+    def finish_iteration(self, was_replaced: bool) -> None:
+        """was_replaced: whether there are other modules or parameters than before."""
+        training = self._training
+        assert training.record is not None
+        if was_replaced:
+            self._had_gradient = set()
+        if training.compiles:
+            for rule in ("missing_gradient", "autocast_dtype"):
+                training.record.not_checked(rule, "torch.compile() shows no modules")
+        elif training.iteration < training.look_until:
+            self._check_missing()
+        self._calls, self._storages = [], []
+        training.forwards.clear()
+
+    def _check_missing(self) -> None:
+        """Parameters whose module's result was used, and that never got a gradient."""
+        steps = [o for o, state in self._training.optimizers.items() if state.num_steps > 0]
+        in_steps = {id(p): p for o in steps for p in parameters_of(o) if p.requires_grad}
+        missing = {key: p for key, p in in_steps.items() if key in self._training.ran and key not in self._had_gradient and p.grad is None}
+        last = self._training.iteration == self._training.look_until - 1
+        if not last:
+            samples = {key: sample_of(p) for key, p in missing.items()}
+            self._without_gradient = {key: (self._training.iteration, s) for key, s in samples.items() if s is not None}
+            return
+        self._training.check("missing_gradient")
+        lost: Dict[Tuple[str, str, int], List[str]] = {}
+        for key, (first, before) in self._without_gradient.items():
+            parameter = missing.get(key)
+            if parameter is None or not torch.equal(before, sample_of(parameter)):
+                continue  # a copy that something else writes
+            module = next((m for m, *_ in self._calls if any(p is parameter for p in m._parameters.values())), None)
+            user = self._find_user(module)
+            if user is not None:
+                why = "its result was detached" if self._training.ran[key][1] else "it ran without gradients"
+                lost.setdefault((why, self._training.module_name(user), first), []).append(self._training.name_of(parameter))
+        for (why, user, first), names in lost.items():
+            self._training.find("missing_gradient", names, f"{why}, and {user} uses it", iteration=first)
+        self._without_gradient = {}
+
+    def _find_user(self, module: Any) -> Any:
+        """The module with gradients that got the module's result, by way of those without; None: not known."""
+        storages: Set[int] = set()
+        for called, _, given, returned in self._calls:
+            if called is module:
+                storages |= returned
+            elif given & storages:
+                parameters = [p for p in called._parameters.values() if p is not None]
+                if any(id(p) in self._had_gradient for p in parameters):
+                    return called
+                storages |= returned
+        return None
+
+
+def _is_compiled(module: nn.Module) -> bool:
+    return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None

@@ -1,0 +1,230 @@
+"""What ranks have in common, or each of its own: facts that are compared from disk."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import torch
+from torch import nn
+
+from . import _hooks
+from ._collectives import group_ranks
+from ._sound_record import RULES
+from ._sound_training import LOOKED_INTO_ITERATIONS, OptimizerState, Training, hash_text, parameters_of, sample_digest
+
+_SHARE_OF_VALUES = 0.01
+_SECONDS_OF_VALUES = 0.0005  # which small models may take in each iteration
+_MAX_VALUES_EVERY = 1 << 12
+_REPLICAS_UNKNOWN = (
+    "it is not known which ranks are replicas, as the model is neither in DistributedDataParallel nor sharded over all ranks"
+)
+
+
+class Replicas:
+    """Records facts of each iteration, by which ranks are compared, and looks for reductions."""
+
+    def __init__(self, training: Training):
+        self._training = training
+        self._has_peers = False
+        self._ddp_forwards = _hooks.WeakIds()
+        self._reductions_before = 0
+        self._num_collectives = 0
+        self._collectives_before = 0
+        self._rolling: Dict[str, Any] = {}
+        # By group: its ranks, how many calls, and a digest of them.
+        self._collective_calls: Dict[str, Tuple[List[int], int, Any]] = {}
+        self._modes = ""
+        self._num_slow_looks = 0
+        self._iteration_began = time.perf_counter()
+
+    def install(self, patches: _hooks.Patches) -> None:
+        patches.wrap(sys.modules["torch.nn.parallel"].DistributedDataParallel, "__init__", self._make_ddp)
+
+    def _make_ddp(self, original: Any, ddp: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(ddp, *args, **kwargs)
+        self._training.add_ddp(ddp)
+        return result
+
+    def start(self, num_ranks: int) -> None:
+        self._has_peers = num_ranks > 1
+
+    def finish(self) -> None:
+        training = self._training
+        assert training.record is not None
+        if training.group is None and self._has_peers:
+            for rule in RULES:
+                if rule.endswith("_differ") and rule != "collectives_differ" or rule == "same_data_on_ranks":
+                    training.record.not_checked(rule, _REPLICAS_UNKNOWN)
+        if training.values_every > 1:
+            for rule in ("nonfinite_gradient", "replicas_differ"):
+                training.record.not_checked(rule, f"values were looked at in every {training.values_every}th iteration at the end")
+
+    def begin_forward(self, module: Any, root: nn.Module, inputs: Sequence[torch.Tensor]) -> None:
+        ddp = _hooks.find_ddp(module)
+        if ddp is not None:
+            self._ddp_forwards.add(ddp)
+        self._find_group(root, ddp)
+        if not self._modes:
+            self._modes = self._describe_modes()
+            if self._training.group is not None and inputs:
+                self._fact("same_data_on_ranks", "the batch", sample_digest(inputs), is_distinct=True)
+
+    def _find_group(self, root: nn.Module, ddp: Any) -> None:
+        if self._training.group is not None:
+            return
+        if ddp is not None:
+            self._training.group, self._training.shares_parameters = group_ranks(ddp.process_group), True
+        else:
+            meshes = [p.device_mesh for p in root.parameters() if _hooks.is_sharded(p)]
+            if meshes and all(mesh.ndim == 1 and mesh == meshes[0] for mesh in meshes) and all(
+                any(type(placement).__name__ != "Replicate" for placement in p.placements)
+                for p in root.parameters()
+                if _hooks.is_sharded(p)
+            ) and hasattr(root, "set_requires_gradient_sync"):
+                self._training.group = [int(rank) for rank in meshes[0].mesh.flatten().tolist()]
+        if self._training.group is not None and len(self._training.group) < 2:
+            self._training.group = None
+
+    def _describe_modes(self) -> str:
+        modes = [module.training for _, module in self._training.modules]
+        wants = [p.requires_grad for _, module in self._training.modules for p in module._parameters.values() if p is not None]
+        return f"{sum(modes)} of {len(modes)} modules train, {sum(wants)} of {len(wants)} parameters #{hash_text(repr((modes, wants)))}"
+
+    def end_step(self, optimizer: Any) -> None:
+        self._check_reduced(optimizer, self._training.state_of(optimizer))
+
+    def _check_reduced(self, optimizer: Any, state: OptimizerState) -> None:
+        if self._training.num_backwards == state.num_backwards:
+            return
+        ids = {id(p) for p in parameters_of(optimizer)}
+        for ddp in self._training.living_ddps():
+            if ddp.process_group.size() < 2 or not any(id(p) in ids for p in ddp.parameters()):
+                continue
+            was_called = ddp in self._ddp_forwards
+            if was_called and not self._training.collectives.sees_reductions_of(ddp):
+                assert self._training.record is not None
+                self._training.record.not_checked("gradients_not_reduced", "the reductions of this DistributedDataParallel are not observed")
+                continue
+            self._training.check("gradients_not_reduced")
+            if self._training.collectives.num_reductions > self._reductions_before or self._num_collectives > self._collectives_before:
+                continue
+            if not was_called:
+                seen = "the module inside of DistributedDataParallel was called, and not DistributedDataParallel"
+            elif not ddp.require_backward_grad_sync:
+                seen = "all backward passes were within no_sync()"
+            else:
+                seen = "no bucket of gradients was reduced in the backward pass"
+            self._training.find("gradients_not_reduced", [type(_hooks.unwrap(ddp)).__name__], seen)
+
+    def finish_iteration(self) -> None:
+        self._add_facts()
+        self._ddp_forwards = _hooks.WeakIds()
+        self._reductions_before = self._training.collectives.num_reductions
+        self._collectives_before = self._num_collectives
+        self._training.norms, self._modes = [], ""
+        self._iteration_began = time.perf_counter()
+
+    def _fact(self, rule: str, name: str, value: str, is_distinct: bool = False, group: Optional[List[int]] = None) -> None:
+        assert self._training.record is not None
+        group = self._training.group if group is None else group
+        if group is not None:
+            self._training.record.fact(rule, name, group, self._training.iteration, value, is_distinct)
+
+    def _roll(self, name: str, text: str) -> str:
+        """The text, and a digest of all of them so far, by which a difference stays where rows are left out."""
+        rolling = self._rolling.setdefault(name, hashlib.blake2b(digest_size=8))
+        rolling.update(text.encode())
+        return f"{text.split('#')[0]}#{rolling.hexdigest()}"
+
+    def _add_facts(self) -> None:
+        begin = time.perf_counter()
+        looks = self._training.looks_at_values()
+        if self._training.group is not None:
+            options = {name: value.tolist() for name, value in self._training.models.options().items() if value.device.type == "cpu"}
+            rates = ", ".join(f"{rate:.6g}" for rate in self._training.models.learning_rates()[:4])
+            rates += f" after {self._training.num_schedule_steps} steps of schedules" if self._training.num_schedule_steps else ""
+            self._fact("rates_differ", "learning rates", self._roll("rates", f"{rates}#{hash_text(repr(options))}"))
+            if self._modes:
+                self._fact("modes_differ", "modes", self._roll("modes", self._modes))
+            counts = f"{self._training.num_steps} steps, {self._training.collectives.num_reductions} reductions"
+            self._fact("reductions_differ", "counts", self._roll("counts", counts))
+            if self._training.norms and self._training.shares_parameters:
+                self._fact("clip_norms_differ", "gradient norms", self._roll("norms", ", ".join(self._training.norms)))
+            if self._training.shares_parameters and looks:
+                parameters = self._replicated_parameters()
+                if parameters:
+                    self._fact("replicas_differ", "parameters", _sums(parameters))
+                    self._fact("replicas_differ", "optimizer state", _sums(self._state_of_parameters(parameters)))
+        if looks:
+            self._add_replicated_shards()
+        for label, (ranks, count, digest) in self._collective_calls.items():
+            self._fact("collectives_differ", f"collectives of ranks {label or 'all'}", f"{count} calls#{digest.hexdigest()}", group=ranks)
+        if looks and self._training.iteration >= LOOKED_INTO_ITERATIONS:
+            self._thin_values(time.perf_counter() - begin, time.perf_counter() - self._iteration_began)
+
+    def _thin_values(self, spent: float, whole: float) -> None:
+        is_too_much = spent > max(_SHARE_OF_VALUES * self._training.values_every * whole, _SECONDS_OF_VALUES)
+        self._num_slow_looks = self._num_slow_looks + 1 if is_too_much else 0
+        if self._num_slow_looks == 3 and self._training.values_every < _MAX_VALUES_EVERY:
+            self._num_slow_looks = 0
+            self._training.values_every *= 2
+
+    def _replicated_parameters(self) -> List[torch.Tensor]:
+        """Those that a DistributedDataParallel keeps alike; not those that it was told to leave alone."""
+        assert self._training.record is not None
+        found = []
+        for ddp in self._training.living_ddps():
+            if group_ranks(ddp.process_group) != self._training.group:
+                continue
+            if self._training.collectives.has_own_hook(ddp):
+                reason = "a communication hook of the program's own decides what replicas share"
+                self._training.record.not_checked("replicas_differ", reason)
+                continue
+            ignored = set(getattr(ddp, "parameters_to_ignore", ()))
+            found += [p for name, p in ddp.module.named_parameters() if name not in ignored and not _hooks.is_sharded(p)]
+        return found
+
+    def _state_of_parameters(self, parameters: List[torch.Tensor]) -> List[torch.Tensor]:
+        ids = {id(p) for p in parameters}
+        known = [o for o, state in self._training.optimizers.items() if state.is_pytorch]
+        held = [(o, p) for o in known for p in parameters_of(o) if id(p) in ids]
+        return [v for o, p in held for v in o.state.get(p, {}).values() if isinstance(v, torch.Tensor)]
+
+    def _add_replicated_shards(self) -> None:
+        """Parameters that ranks along an axis of a mesh hold alike: norm weights under tensor parallelism."""
+        found: Dict[Tuple[int, ...], List[torch.Tensor]] = {}
+        for parameter in self._training.models.parameters().values():
+            if _hooks.is_sharded(parameter):
+                for dimension, placement in enumerate(parameter.placements):
+                    if placement.is_replicate() and parameter.device_mesh.size(dimension) > 1:
+                        ranks = tuple(group_ranks(parameter.device_mesh.get_group(dimension)))
+                        found.setdefault(ranks, []).append(parameter)
+        for ranks, parameters in found.items():
+            self._fact("replicas_differ", "replicated parameters of a mesh", _sums(map(_hooks.local, parameters)), group=list(ranks))
+
+    def collective(self, name: str, label: str, ranks: List[int], args: Sequence[Any]) -> None:
+        self._num_collectives += 1
+        tensor = next(_hooks.tensors_in(list(args[:2])), None)
+        text = name
+        if tensor is not None and "object" not in name:
+            text += f" {tensor.dtype}"
+            if name in ("all_reduce", "broadcast", "reduce", "reduce_scatter_tensor", "all_gather_into_tensor"):
+                text += f" {tensor.numel()}"
+        _, count, digest = self._collective_calls.setdefault(label, (ranks, 0, hashlib.blake2b(digest_size=8)))
+        digest.update(text.encode())
+        self._collective_calls[label] = (ranks, count + 1, digest)
+
+
+def _sums(tensors: Any) -> str:
+    """A digest by sums of 64-bit words, which any order of addition gives."""
+    sums = []
+    for tensor in tensors:
+        flat = tensor.detach().reshape(-1)
+        if flat.numel() * flat.element_size() % 8 == 0 and flat.storage_offset() * flat.element_size() % 8 == 0 and flat.numel():
+            sums.append(flat.view(torch.int64).sum())
+        elif flat.numel():
+            sums.append(flat.view(torch.uint8).sum())
+    return hash_text(repr([int(value) for value in sums]))

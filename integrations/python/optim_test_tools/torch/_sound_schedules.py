@@ -1,0 +1,132 @@
+"""Schedules of rates, and what goes on from a checkpoint."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Dict, List, Tuple
+
+import torch
+
+from . import _hooks
+from ._sound_training import Training, guarded
+
+
+class Schedules:
+    """Looks at steps of schedulers, and at what of a checkpoint is loaded."""
+
+    def __init__(self, training: Training):
+        self._training = training
+        self._schedulers: "weakref.WeakSet[Any]" = weakref.WeakSet()
+        self._passes = 0
+        self._idle_schedulers: List[Tuple[str, str]] = []
+        self._early_schedulers: "weakref.WeakKeyDictionary[Any, Dict[str, int]]" = weakref.WeakKeyDictionary()
+        self._loaded_optimizers: List[Tuple[str, Dict[str, Any]]] = []
+        self._loaded_schedulers: List[Dict[str, Any]] = []
+        self._optimizer_was_loaded = False
+
+    def install(self, patches: _hooks.Patches) -> None:
+        schedulers = torch.optim.lr_scheduler
+        base = getattr(schedulers, "LRScheduler", None) or schedulers._LRScheduler
+        patches.wrap(base, "__init__", self._make_scheduler)
+        patches.wrap(base, "step", self._step_scheduler)
+        patches.wrap(base, "load_state_dict", self._load_scheduler)
+
+    def finish(self) -> None:
+        for name, seen in self._idle_schedulers:
+            self._training.find("scheduler_not_stepped", [name], seen)
+
+    def _make_scheduler(self, original: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(scheduler, *args, **kwargs)
+        try:
+            self._schedulers.add(scheduler)
+        except TypeError:
+            pass
+        return result
+
+    def _step_scheduler(self, original: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+        self._before_scheduler(scheduler)
+        return original(scheduler, *args, **kwargs)
+
+    @guarded
+    def _before_scheduler(self, scheduler: Any) -> None:
+        if scheduler not in self._schedulers:
+            return  # it is being made
+        self._training.num_schedule_steps += 1
+        place = _hooks.place_of_caller()
+        state = self._training.optimizers.get(getattr(scheduler, "optimizer", None))
+        early = self._early_schedulers.setdefault(scheduler, {})
+        self._training.check("scheduler_before_optimizer")
+        if state is None or (state.num_steps == 0 and state.num_skipped == 0):
+            early[place] = early.get(place, 0) + 1
+        elif early.pop(place, 0) == 1 and state.num_skipped == 0:
+            self._training.find("scheduler_before_optimizer", [type(scheduler).__name__], "was stepped before the first step", place, 0)
+
+    def end_pass(self) -> None:
+        """A loader is begun anew: of schedulers that were never stepped only the end tells, as some are stepped seldom."""
+        self._passes += 1
+        self._idle_schedulers = []
+        for scheduler in list(self._schedulers):
+            state = self._training.optimizers.get(getattr(scheduler, "optimizer", None))
+            if state is not None and hasattr(scheduler, "_step_count"):
+                self._training.check("scheduler_not_stepped")
+                if self._passes >= 3 and scheduler._step_count <= 1:
+                    seen = f"was never stepped, in {self._passes} epochs and {state.num_steps} steps"
+                    self._idle_schedulers.append((type(scheduler).__name__, seen))
+
+    def loaded(self, contents: Any) -> None:
+        """torch.load() returned it."""
+        if self._training.num_steps > 0 or not isinstance(contents, dict):
+            return
+        for key, value in contents.items():
+            if isinstance(value, dict) and value.get("state") and "param_groups" in value:
+                self._loaded_optimizers.append((str(key), value))
+            elif isinstance(value, dict) and "last_epoch" in value and "_step_count" in value:
+                self._loaded_schedulers.append(value)
+
+    def optimizer_loads(self) -> None:
+        self._optimizer_was_loaded = True
+
+    def _load_scheduler(self, original: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+        self._loaded_schedulers = []
+        return original(scheduler, *args, **kwargs)
+
+    def check_resumed(self, optimizer: Any) -> None:
+        assert self._training.record is not None
+        groups = optimizer.param_groups
+        if not self._optimizer_was_loaded:
+            for key, value in self._loaded_optimizers:
+                if _is_of_the_same_training(value, groups):
+                    self._training.check("resumed_without_optimizer")
+                    seen = f"the checkpoint's {key!r} fits {type(optimizer).__name__}, which begins without it"
+                    self._training.find("resumed_without_optimizer", [key], seen)
+                else:
+                    self._training.record.not_checked("resumed_without_optimizer", f"{key!r} of the checkpoint is of another training")
+            self._loaded_optimizers = []
+            return
+        self._training.check("resumed_without_optimizer")
+        for scheduler in list(self._schedulers):
+            if getattr(scheduler, "optimizer", None) is not optimizer or not self._loaded_schedulers:
+                continue
+            self._training.check("resumed_without_scheduler")
+            last = self._loaded_schedulers[0]["last_epoch"]
+            if scheduler.last_epoch != last:
+                seen = f"is at step {scheduler.last_epoch}, the checkpoint at {last}"
+                self._training.find("resumed_without_scheduler", [type(scheduler).__name__], seen)
+
+
+def _is_of_the_same_training(saved: Dict[str, Any], groups: List[Dict[str, Any]]) -> bool:
+    """Whether sizes and options are those that the optimizer has, but for rates."""
+    if len(saved["param_groups"]) != len(groups):
+        return False
+    for old, new in zip(saved["param_groups"], groups):
+        if len(old["params"]) != len(new["params"]):
+            return False
+        if any(key in old and old[key] != value for key, value in new.items() if key not in ("params", "lr", "initial_lr")):
+            return False
+        if old.get("initial_lr", old.get("lr")) != new.get("initial_lr", new.get("lr")) and old.get("lr") != new.get("lr"):
+            return False
+        for number, parameter in zip(old["params"], new["params"]):
+            for value in saved["state"].get(number, {}).values():
+                if isinstance(value, torch.Tensor) and value.dim() > 0 and value.shape != parameter.shape:
+                    return False
+    return True

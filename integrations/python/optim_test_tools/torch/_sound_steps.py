@@ -1,0 +1,147 @@
+"""Steps of optimizers: what they have, what they write, and what they keep from one to the next."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any, Dict, List, Set, Tuple
+
+import torch
+
+from . import _hooks
+from ._sound_training import OptimizerState, Training, identity, is_nonzero, parameters_of, sample_of
+
+
+class Steps:
+    """Looks at the parameters of optimizers, by identity."""
+
+    def __init__(self, training: Training):
+        self._training = training
+        self._orphans: Dict[int, Tuple[int, torch.Tensor]] = {}
+        self._held_by_others: Set[int] = set()
+        self._optimizer_keys: Dict[Tuple[Any, ...], Tuple[Any, int, bool]] = {}
+
+    def begin_step(self, optimizer: Any) -> None:
+        state = self._training.state_of(optimizer)
+        if not state.trainable:
+            state.trainable = {id(p) for p in parameters_of(optimizer) if p.requires_grad}
+
+    def begin_update(self, optimizer: Any, gradients: List[Tuple[torch.Tensor, torch.Tensor]], has_closure: bool) -> None:
+        state = self._training.state_of(optimizer)
+        if not has_closure:
+            self._check_used_twice(state, gradients)
+        self._training.check("frozen_parameter_updated")
+        frozen = [p for p, _ in gradients if not p.requires_grad and id(p) in state.trainable]
+        state.frozen = [(p, sample_of(p)) for p in frozen]
+        state.written = []
+        if state.is_pytorch and not has_closure and not _hooks.is_compiling():
+            state.written = [(p, p._version) for p, g in gradients if not _hooks.is_sharded(p) and p.requires_grad]
+
+    def _check_used_twice(self, state: OptimizerState, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
+        if state.num_steps == 0:
+            return
+        self._training.check("gradient_used_twice")
+        if self._training.num_backwards != state.num_backwards or not gradients or len(state.used) != len(gradients):
+            return
+        if any(identity(p.grad) != (key, version) or p.grad is None for p, key, version in state.used):
+            return
+        sample = sample_of(gradients[0][1])
+        if sample is not None and state.sample is not None and torch.equal(sample, state.sample) and bool(sample.any()):
+            seen = f"{state.name} stepped twice with the same gradients, without a backward pass between"
+            self._training.find("gradient_used_twice", [], seen, _hooks.place_of_caller())
+
+    def check_recreated(self, optimizer: Any) -> None:
+        key = (type(optimizer), *(id(p) for p in parameters_of(optimizer)))
+        known = self._optimizer_keys.get(key)
+        number = 1
+        if known is not None:
+            previous, number, stepped_once = known
+            self._training.check("optimizer_recreated")
+            previous = previous()
+            state = self._training.optimizers.get(previous) if previous is not None else None
+            stepped_once = state.num_steps == 1 if state is not None else stepped_once
+            number = number + 1 if stepped_once and not optimizer.state else 1
+            if number >= 3:
+                seen = f"the third {type(optimizer).__name__} of these parameters that steps once and has no state of the one before"
+                self._training.find("optimizer_recreated", [], seen, _hooks.place_of_caller())
+        self._optimizer_keys[key] = (weakref.ref(optimizer), number, False)
+
+    def end_step(self, optimizer: Any) -> None:
+        state = self._training.state_of(optimizer)
+        written, state.written = state.written, []
+        if written:
+            self._training.check("parameter_not_written")
+            rates = {id(p): group.get("lr") for group in optimizer.param_groups for p in group["params"]}
+            missed = [p for p, version in written if p._version == version and rates.get(id(p)) != 0]
+            if missed:
+                seen = f"{state.name}.step() left it as it was, with a gradient"
+                self._training.find("parameter_not_written", [self._training.name_of(p) for p in missed], seen)
+        frozen, state.frozen = state.frozen, []
+        moved = [p for p, before in frozen if before is not None and not torch.equal(before, sample_of(p))]
+        if moved:
+            seen = f"has a gradient, and {state.name} changed it although it requires none any more"
+            self._training.find("frozen_parameter_updated", [self._training.name_of(p) for p in moved], seen)
+        state.num_steps += 1
+        self._training.num_steps += 1
+        key = (type(optimizer), *(id(p) for p in parameters_of(optimizer)))
+        if key in self._optimizer_keys:
+            # What has no state has nothing to lose.
+            has_state = any(isinstance(v, torch.Tensor) and v.dim() > 0 for s in optimizer.state.values() for v in s.values())
+            reference, number, _ = self._optimizer_keys[key]
+            self._optimizer_keys[key] = (reference, number, state.num_steps == 1 and has_state)
+
+    def keep_used(self, optimizer: Any) -> None:
+        """Notes the gradients that the step used, which the next one must not find."""
+        state = self._training.state_of(optimizer)
+        state.num_backwards = self._training.num_backwards
+        held = [p for p in parameters_of(optimizer) if p.grad is not None]
+        state.used = [(p, *identity(p.grad)) for p in held]
+        state.kept = []
+        state.sample = sample_of(held[0].grad) if held else None
+
+    def check_orphans(self) -> None:
+        """Parameters that get gradients, and that no optimizer has."""
+        held = self._held_by_others.union(*({id(p) for p in parameters_of(o)} for o in self._training.optimizers))
+        in_use = any(p.grad is not None for o in self._training.optimizers for p in parameters_of(o))
+        known = {id(p) for _, module in self._training.modules for p in module._parameters.values() if p is not None}
+        seen_before, self._orphans = self._orphans, {}
+        for root, _ in self._training.forwards.values():
+            self._training.check("parameter_in_no_optimizer")
+            named = [(p, module.training) for module in root.modules() for p in module._parameters.values() if p is not None]
+            named += [(p, True) for p, grad in self._training.ran.values() if grad and id(p) not in known]
+            if in_use and not any(id(p) in held for p, _ in named):
+                continue  # nothing of it is meant to learn
+            for parameter, trains in named:
+                if id(parameter) in held or not trains or not parameter.requires_grad or not parameter.is_leaf:
+                    continue
+                if parameter.grad is None or not is_nonzero(parameter.grad):
+                    continue
+                sample = sample_of(parameter)
+                if sample is None or self._has_master_copy(parameter):
+                    continue
+                first, before = seen_before.get(id(parameter), (self._training.iteration, None))
+                if before is not None and torch.equal(before, sample):
+                    self._find_orphan(parameter, first)
+                self._orphans[id(parameter)] = (first, sample)
+
+    def _has_master_copy(self, parameter: torch.Tensor) -> bool:
+        """Whether an optimizer may hold a copy with more digits."""
+        if parameter.dtype not in (torch.float16, torch.bfloat16):
+            return False
+        held = (p for o in self._training.optimizers for p in parameters_of(o))
+        return any(p.dtype == torch.float32 and p.numel() == parameter.numel() for p in held)
+
+    def _find_orphan(self, parameter: torch.Tensor, first: int) -> None:
+        for item in gc.get_objects():
+            if issubclass(type(item), torch.optim.Optimizer) and item not in self._training.optimizers:
+                self._held_by_others.update(id(p) for p in parameters_of(item))
+        if id(parameter) in self._held_by_others:
+            return
+        models = {id(p) for _, module in self._training.modules for p in module._parameters.values()}
+        seen = "gets gradients, is in no optimizer, and does not change"
+        for optimizer in self._training.optimizers:
+            for held in parameters_of(optimizer):
+                if id(held) not in models and held.shape == parameter.shape and held.grad is None:
+                    seen += f"; {type(optimizer).__name__} holds another tensor of its shape, which no model has any more"
+                    break
+        self._training.find("parameter_in_no_optimizer", [self._training.name_of(parameter)], seen, iteration=first)

@@ -1,0 +1,219 @@
+"""What the rules of a sound step share: what is known of the training, and where findings go."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import time
+import weakref
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+
+import torch
+from torch import nn
+
+from . import _hooks
+from ._sound_record import Record
+
+LOOKED_INTO_ITERATIONS = 2
+_SAMPLE = 64
+
+
+def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
+    """An error ends the checks, and neither the observation nor the training. For methods of classes that have a _training."""
+
+    @functools.wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        training: Training = self._training
+        if not training.is_on:
+            return None
+        begin = time.perf_counter()
+        try:
+            return method(self, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001  whatever it is
+            training.end_by(error)
+            return None
+        finally:
+            training.seconds += time.perf_counter() - begin
+
+    return run
+
+
+class OptimizerState:
+    """What is known of an optimizer."""
+
+    def __init__(self, optimizer: Any):
+        self.name = type(optimizer).__name__
+        # Others may leave a step out, or write through .data.
+        self.is_pytorch = type(optimizer).__module__.startswith("torch.optim.")
+        self.num_steps = 0
+        self.num_skipped = 0
+        self.num_backwards = 0  # of the process, as it stepped last
+        # Gradients that a step used and that were not cleared since: (parameter, identity, version).
+        self.used: List[Tuple[torch.Tensor, int, int]] = []
+        self.kept: List[str] = []
+        self.sample: Optional[torch.Tensor] = None
+        self.written: List[Tuple[torch.Tensor, int]] = []
+        self.zeroed: Optional[Tuple[int, str]] = None
+        self.trainable: Set[int] = set()
+        # Parameters that were trainable, with a gradient, and their values before the step.
+        self.frozen: List[Tuple[torch.Tensor, Optional[torch.Tensor]]] = []
+
+
+class Training:
+    """The training that is looked at, as far as more than one kind of rule asks for it."""
+
+    def __init__(self, models: Any, collectives: Any):
+        # Before the run starts, too: loaders begin and checkpoints are read before the first forward pass.
+        self.is_on = True
+        self.seconds = 0.0  # that the checks took
+        self.models = models
+        self.collectives = collectives
+        self.record: Optional[Record] = None
+        self.say: Callable[[str], None] = lambda text: None
+        self.on_error: Callable[[], None] = lambda: None
+        self.silenced: Set[str] = set()
+        self.iteration = 0
+        self.optimizers: "weakref.WeakKeyDictionary[Any, OptimizerState]" = weakref.WeakKeyDictionary()
+        self._ddps: List["weakref.ref[Any]"] = []  # in order of making, which is the same on all ranks
+        self.num_backwards = 0
+        self.num_steps = 0
+        self.num_schedule_steps = 0
+        self.compiles = False
+        # Modules, and what they are made of.
+        self.modules: List[Tuple[str, nn.Module]] = []
+        self._structure: Tuple[int, ...] = ()
+        self.names: Dict[int, str] = {}
+        self._by_name: Dict[str, int] = {}
+        self.ties: List[Tuple[str, ...]] = []
+        self.look_until = LOOKED_INTO_ITERATIONS
+        # Parameters whose module ran, and whether it did with gradients.
+        self.ran: Dict[int, Tuple[Any, bool]] = {}
+        # Outermost modules of this iteration, and their modes in its forward passes.
+        self.forwards: Dict[int, Tuple[nn.Module, List[bool]]] = {}
+        # Of the ranks that are replicas; None: not known.
+        self.group: Optional[List[int]] = None
+        self.shares_parameters = False
+        self.norms: List[str] = []
+        # Whether losses and norms of this iteration are.
+        self.is_finite = True
+        self.values_every = 1
+
+    def end_by(self, error: Exception) -> None:
+        self.is_on = False
+        self.on_error()
+        if self.record is not None:
+            self.record.end_all(f"the checks ended in iteration {self.iteration}: {type(error).__name__}: {error}")
+            try:
+                self.record.write()
+            except OSError:
+                pass
+        self.say(f"steps are no longer checked: {type(error).__name__}: {error}")
+
+    def find(self, rule: str, names: Sequence[str], seen: str, place: str = "", iteration: Optional[int] = None) -> None:
+        iteration = self.iteration if iteration is None else iteration
+        if self.record is not None and self.record.find(rule, iteration, names, seen, place) and rule not in self.silenced:
+            what = ", ".join([*names[:4], *([place] if place else [])])
+            self.say(f"iteration {iteration}, {rule}: {what + ': ' if what else ''}{seen}")
+
+    def check(self, rule: str) -> None:
+        if self.record is not None:
+            self.record.check(rule)
+
+    def name_of(self, parameter: torch.Tensor) -> str:
+        return self.names.get(id(parameter)) or self.models.name_of(parameter)
+
+    def module_name(self, module: Any) -> str:
+        return next((name for name, known in self.modules if known is module and name), type(module).__name__)
+
+    def state_of(self, optimizer: Any) -> OptimizerState:
+        state = self.optimizers.get(optimizer)
+        if state is None:
+            state = self.optimizers[optimizer] = OptimizerState(optimizer)
+        return state
+
+    def add_ddp(self, ddp: Any) -> None:
+        self._ddps.append(weakref.ref(ddp))
+
+    def living_ddps(self) -> List[Any]:
+        return [ddp for ddp in (reference() for reference in self._ddps) if ddp is not None]
+
+    def looks_at_values(self) -> bool:
+        return self.iteration < LOOKED_INTO_ITERATIONS or self.iteration % self.values_every == 0
+
+    def read_structure(self) -> None:
+        self.modules = list(self.models.modules())
+        self._structure = self._read_identities()
+        names: Dict[int, List[str]] = {}
+        for prefix, module in self.modules:
+            for name, parameter in module._parameters.items():
+                if parameter is not None:
+                    names.setdefault(id(parameter), []).append(f"{prefix}.{name}".lstrip("."))
+        self.names = {key: found[0] for key, found in names.items()}
+        self.ties = [tuple(dict.fromkeys(found)) for found in names.values() if len(set(found)) > 1]
+        self._by_name = {name: key for key, found in names.items() for name in found}
+
+    def _read_identities(self) -> Tuple[int, ...]:
+        found = []
+        for _, module in self.modules:
+            found += map(id, module._modules.values())
+            found += map(id, module._parameters.values())
+        return tuple(found)
+
+    def check_structure(self) -> bool:
+        """Returns whether modules or parameters were replaced since the last call."""
+        if self.ties:
+            self.check("tied_weights_broken")
+        if self._read_identities() == self._structure and len(self.modules) > 0:
+            return False
+        ties = self.ties
+        self.read_structure()
+        self.look_until = self.iteration + 1 + LOOKED_INTO_ITERATIONS
+        self.ran = {}
+        for names in ties:
+            if all(name in self._by_name for name in names) and len({self._by_name[name] for name in names}) > 1:
+                self.find("tied_weights_broken", names, "were one parameter before")
+        return True
+
+
+def parameters_of(optimizer: Any) -> Iterator[torch.Tensor]:
+    for group in optimizer.param_groups:
+        yield from group["params"]
+
+
+def identity(gradient: Optional[torch.Tensor]) -> Tuple[int, int]:
+    return (id(gradient), gradient._version) if gradient is not None else (0, -1)
+
+
+def is_nonzero(gradient: torch.Tensor) -> bool:
+    held = _hooks.local(gradient)
+    if held.layout != torch.strided:
+        return held._nnz() > 0 if held.is_sparse else True
+    return bool(held.any())
+
+
+def sample_of(tensor: Optional[torch.Tensor]) -> Optional[torch.Tensor]:
+    """Its first elements; None: not known."""
+    if tensor is None:
+        return None
+    held = _hooks.local(tensor).detach()
+    if held.layout != torch.strided or held.numel() == 0:
+        return None
+    return held.reshape(-1)[:_SAMPLE].clone()
+
+
+def hash_text(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def sample_digest(tensors: Sequence[torch.Tensor]) -> str:
+    """Of some elements, spread over each tensor; empty where there are none."""
+    found = hashlib.blake2b(digest_size=8)
+    if not tensors:
+        return ""
+    for tensor in tensors:
+        held = _hooks.local(tensor).detach()
+        if held.layout == torch.strided:
+            flat = held.reshape(-1)
+            found.update(repr(flat[:: max(flat.numel() // 256, 1)].tolist()).encode())
+        found.update(repr(tuple(held.shape)).encode())
+    return found.hexdigest()

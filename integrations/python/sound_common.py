@@ -1,0 +1,82 @@
+"""What small training programs share: models, data, and the observation."""
+
+import tempfile
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import optim_test_tools as ott
+
+AT = 3  # the iteration that faults of the middle of a training begin with
+
+_directory = ""
+
+
+def new_directory():
+    """Has the next observations write to a new folder, which is returned."""
+    return set_directory(tempfile.mkdtemp(prefix="ott_sound_"))
+
+
+def set_directory(directory):
+    global _directory
+    _directory = directory
+    return directory
+
+
+def start_observation():
+    return ott.torch.observe(config={"run_dir": _directory, "stopwatch": {}})
+
+
+class Net(nn.Module):
+    def __init__(self, width=16, dropout=0.1):
+        super().__init__()
+        self.body = nn.Linear(8, width)
+        self.norm = nn.LayerNorm(width)
+        self.dropout = nn.Dropout(dropout)
+        self.head = nn.Linear(width, 4)
+
+    def forward(self, x):
+        return self.head(self.dropout(self.norm(self.body(x)).relu()))
+
+
+class ConvNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+        self.head = nn.Linear(4 * 36, 4)
+
+    def forward(self, x):
+        return self.head(self.norm(self.conv(x)).relu().flatten(1))
+
+
+class Language(nn.Module):
+    def __init__(self, tied=True):
+        super().__init__()
+        self.embedding = nn.Embedding(20, 16)
+        self.block = nn.TransformerEncoderLayer(16, 2, 32, 0.1, batch_first=True)
+        self.head = nn.Linear(16, 20, bias=False)
+        if tied:
+            self.head.weight = self.embedding.weight
+
+    def forward(self, x):
+        mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1])
+        return self.head(self.block(self.embedding(x), src_mask=mask))
+
+
+def batch(n=8):
+    return torch.randn(n, 8), torch.randint(4, (n,))
+
+
+def images(n=6):
+    return torch.randn(n, 1, 8, 8), torch.randint(4, (n,))
+
+
+def loader(n=32, **options):
+    data = torch.utils.data.TensorDataset(torch.randn(n, 8), torch.randint(4, (n,)))
+    return torch.utils.data.DataLoader(data, batch_size=4, **options)
+
+
+def loss_of(model, data):
+    return F.cross_entropy(model(data[0]), data[1])

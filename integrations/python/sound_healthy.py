@@ -1,0 +1,365 @@
+"""Healthy programs of one process: what looks like a fault and is none. Each takes `fault`, which is empty."""
+
+import copy
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from sound_common import ConvNet, Net, batch, images, loader, loss_of
+from sound_planted import gan, resumed
+
+
+def gan_with_critics(fault):
+    gan(fault, 3)
+
+
+def recurrent(fault):
+    rnn, head = nn.LSTM(8, 16, 2, batch_first=True, dropout=0.1), nn.Linear(16, 4)
+    optimizer = torch.optim.RMSprop([*rnn.parameters(), *head.parameters()], 1e-3)
+    state = None
+    for _ in range(6):
+        out, state = rnn(torch.randn(4, 5, 8), state)
+        state = tuple(s.detach() for s in state)
+        optimizer.zero_grad()
+        F.cross_entropy(head(out[:, -1]), torch.randint(4, (4,))).backward()
+        nn.utils.clip_grad_value_(rnn.parameters(), 1.0)
+        optimizer.step()
+
+
+def vae(fault):
+    class VAE(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder, self.mean, self.log, self.decoder = nn.Linear(8, 16), nn.Linear(16, 2), nn.Linear(16, 2), nn.Linear(2, 8)
+
+        def forward(self, x):
+            h = self.encoder(x).relu()
+            mean, log = self.mean(h), self.log(h)
+            return self.decoder(mean + torch.randn_like(mean) * (log / 2).exp()), mean, log
+
+    model = VAE()
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(6):
+        x = batch()[0]
+        y, mean, log = model(x)
+        loss = F.mse_loss(y, x) - 0.5 * (1 + log - mean**2 - log.exp()).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def siamese(fault):
+    """SimSiam: one network twice, with a stop-gradient."""
+    model, predictor = Net(), nn.Linear(4, 4)
+    optimizer = torch.optim.SGD([*model.parameters(), *predictor.parameters()], 0.05)
+    for _ in range(6):
+        x = batch()[0]
+        a, b = model(x), model(x + 0.1 * torch.randn_like(x))
+        loss = -(F.cosine_similarity(predictor(a), b.detach()) + F.cosine_similarity(predictor(b), a.detach())).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def lora(fault):
+    class Adapted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.base = nn.Linear(8, 8)
+            self.base.requires_grad_(False)
+            self.a, self.b = nn.Linear(8, 2, bias=False), nn.Linear(2, 8, bias=False)
+            nn.init.zeros_(self.b.weight)
+            self.head = nn.Linear(8, 4)
+
+        def forward(self, x):
+            return self.head(self.base(x) + self.b(self.a(x)))
+
+    model = Adapted()
+    held = model.parameters() if fault == "all" else [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(held, 1e-3)
+    for _ in range(6):
+        optimizer.zero_grad()
+        loss_of(model, batch()).backward()
+        optimizer.step()
+
+
+def ema(fault):
+    model = Net()
+    teacher = copy.deepcopy(model)
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(6):
+        data = batch()
+        with torch.no_grad():
+            target = teacher(data[0])
+        optimizer.zero_grad()
+        (loss_of(model, data) + F.mse_loss(model(data[0]), target)).backward()
+        optimizer.step()
+        with torch.no_grad():
+            for a, b in zip(teacher.parameters(), model.parameters()):
+                a.mul_(0.9).add_(b, alpha=0.1)
+
+
+def momentum_encoder(fault):
+    """MoCo: the copy is a part of the model, and written through .data."""
+
+    class Pair(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.q, self.k = Net(), Net()
+
+        def forward(self, x):
+            with torch.no_grad():
+                for a, b in zip(self.k.parameters(), self.q.parameters()):
+                    a.data = a.data * 0.9 + b.data * 0.1
+                k = self.k(x)
+            return (self.q(x) - k).square().mean()
+
+    model = Pair()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(6):
+        optimizer.zero_grad()
+        model(batch()[0]).backward()
+        optimizer.step()
+
+
+def experts(fault):
+    class Mixture(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate = nn.Linear(8, 4)
+            self.experts = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+            self.head = nn.Linear(8, 4)
+
+        def forward(self, x):
+            weight, chosen = self.gate(x).softmax(-1).max(-1)
+            out = torch.zeros_like(x)
+            for i, expert in enumerate(self.experts[:2]):  # two are idle
+                rows = chosen % 2 == i
+                if rows.any():
+                    out[rows] = expert(x[rows])
+            return self.head(out * weight[:, None])
+
+    model = Mixture()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(6):
+        optimizer.zero_grad()
+        loss_of(model, batch()).backward()
+        optimizer.step()
+
+
+def recomputed(fault):
+    from torch.utils.checkpoint import checkpoint
+
+    for reentrant in (True, False):
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for _ in range(4):
+            x, y = batch()
+            x.requires_grad_()
+            optimizer.zero_grad()
+            F.cross_entropy(checkpoint(model, x, use_reentrant=reentrant), y).backward()
+            optimizer.step()
+
+
+def recomputed_inside(fault):
+    from torch.utils.checkpoint import checkpoint
+
+    class Model(Net):
+        def forward(self, x):
+            return self.head(checkpoint(self.norm, self.body(x), use_reentrant=True))
+
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(4):
+        optimizer.zero_grad()
+        loss_of(model, batch()).backward()
+        optimizer.step()
+
+
+def reinforcement(fault):
+    """DQN: a target network that is copied now and then, and acting without gradients."""
+    online = Net(dropout=0)
+    target = copy.deepcopy(online)
+    optimizer = torch.optim.Adam(online.parameters())
+    for i in range(8):
+        with torch.no_grad():
+            online(torch.randn(1, 8))
+            value = target(torch.randn(8, 8)).max(1).values
+        x, a = batch()
+        optimizer.zero_grad()
+        F.smooth_l1_loss(online(x).gather(1, a[:, None])[:, 0], value).backward()
+        nn.utils.clip_grad_value_(online.parameters(), 100)
+        optimizer.step()
+        if i % 3 == 0:
+            target.load_state_dict(online.state_dict())
+
+
+def actor_critic(fault):
+    """Two losses, two optimizers, and an actor that learns every second time."""
+    actor, critic = Net(dropout=0), Net(dropout=0)
+    oa, oc = torch.optim.Adam(actor.parameters()), torch.optim.Adam(critic.parameters())
+    for i in range(8):
+        x, a = batch()
+        oc.zero_grad()
+        critic(x).square().mean().backward()
+        oc.step()
+        if i % 2:
+            oa.zero_grad()
+            (actor(x).softmax(-1) * critic(x)).sum(1).mean().backward()
+            oa.step()
+
+
+def hogwild(fault):
+    """A3C: the optimizer has a shared model, whose gradients are those of a local one."""
+    shared = Net(dropout=0)
+    local = Net(dropout=0)
+    optimizer = torch.optim.Adam(shared.parameters())
+    for _ in range(6):
+        local.load_state_dict(shared.state_dict())
+        optimizer.zero_grad()
+        local.zero_grad()
+        loss_of(local, batch()).backward()
+        for a, b in zip(shared.parameters(), local.parameters()):
+            a._grad = b.grad
+        optimizer.step()
+
+
+def scaled_with_infinities(fault):
+    """The scaler leaves steps out, and the schedule goes on."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    for i in range(8):
+        optimizer.zero_grad()
+        scaler.scale(loss_of(model, batch()) * (float("inf") if i in (0, 4) else 1)).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        schedule.step()
+
+
+def endless(fault):
+    """A new iterator for each batch of a shuffled loader, as many GANs have it."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    data = loader(shuffle=True)
+    for _ in range(10):
+        x, y = next(iter(data))
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+
+def fine_tuned(fault):
+    resumed("fine_tuned")
+
+
+def unused_output(fault):
+    """A head whose result is not used, as BERT's pooler often is."""
+
+    class Model(Net):
+        def __init__(self):
+            super().__init__()
+            self.pooler = nn.Linear(16, 16)
+
+        def forward(self, x):
+            h = self.body(x).relu()
+            return self.head(h), self.pooler(h)
+
+    model = Model()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(5):
+        optimizer.zero_grad()
+        x, y = batch()
+        F.cross_entropy(model(x)[0], y).backward()
+        optimizer.step()
+
+
+def adversarial(fault):
+    """An attack in eval mode before each step, and a perceptual network that is not meant to learn."""
+    model, critic = Net(), Net().eval()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(5):
+        x, y = batch()
+        model.eval()
+        x.requires_grad_()
+        F.cross_entropy(model(x), y).backward()
+        x = (x + 0.01 * x.grad.sign()).detach()
+        model.train()
+        optimizer.zero_grad()
+        (loss_of(model, (x, y)) + 0.1 * critic(torch.cat([model(x), model(x)], 1)).square().mean()).backward()
+        optimizer.step()
+
+
+def frozen_norm(fault):
+    """Norm layers in eval mode within a model that trains."""
+    model = ConvNet()
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    for _ in range(5):
+        model.train()
+        model.norm.eval()
+        optimizer.zero_grad()
+        loss_of(model, images()).backward()
+        optimizer.step()
+
+
+def style(fault):
+    """The picture learns, and the network does not."""
+    model, picture = Net(dropout=0), nn.Parameter(torch.randn(1, 8))
+    optimizer = torch.optim.Adam([picture], 0.1)
+    for _ in range(5):
+        optimizer.zero_grad()
+        model(picture).square().mean().backward()
+        optimizer.step()
+
+
+def evolution(fault):
+    """Gradients without a backward pass."""
+    model = Net(dropout=0)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(5):
+        with torch.no_grad():
+            model(batch()[0])
+        for p in model.parameters():
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+            p.grad.data.copy_(torch.randn_like(p))
+        optimizer.step()
+
+
+def by_hand(fault):
+    """Without an optimizer: p -= rate * gradient."""
+    model = Net()
+    helper = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(helper.parameters(), 0.1)
+    for _ in range(5):
+        x, y = batch()
+        F.cross_entropy(helper(model(x)), y).backward()
+        with torch.no_grad():
+            for p in model.parameters():
+                p -= 0.1 * p.grad
+                p.grad = None
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def double_backward(fault):
+    """A penalty on the gradient."""
+    model = Net(dropout=0)
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(5):
+        x, y = batch()
+        x.requires_grad_()
+        loss = loss_of(model, (x, y))
+        (g,) = torch.autograd.grad(loss, x, create_graph=True)
+        optimizer.zero_grad()
+        (loss + g.square().sum()).backward()
+        optimizer.step()
+
+
+PROGRAMS = [
+    gan_with_critics, recurrent, vae, siamese, lora, ema, momentum_encoder, experts, recomputed, recomputed_inside, reinforcement,
+    actor_critic, hogwild, scaled_with_infinities, endless, fine_tuned, unused_output, adversarial, frozen_norm, style, evolution,
+    by_hand, double_backward,
+]
