@@ -1,12 +1,16 @@
 """Healthy programs of one process: what looks like a fault and is none. Each takes `fault`, which is empty."""
 
 import copy
+import os
+import shutil
+import tempfile
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sound_common import ConvNet, Net, batch, images, loader, loss_of
+import optim_test_tools as ott
+from sound_common import batch, ConvNet, images, loader, loss_of, Net, start_observation
 from sound_planted import gan, resumed
 
 
@@ -358,8 +362,103 @@ def double_backward(fault):
         optimizer.step()
 
 
+def detached_at_first(fault):
+    """A head is trained alone before the rest joins it."""
+    model = Net(dropout=0)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for i in range(8):
+        x, y = batch()
+        with torch.set_grad_enabled(i >= 4):
+            features = model.norm(model.body(x)).relu()
+        optimizer.zero_grad()
+        F.cross_entropy(model.head(features), y).backward()
+        optimizer.step()
+
+
+def detached_inside_at_first(fault):
+    """The same within the model's forward pass."""
+
+    class Warmed(Net):
+        is_warm = False
+
+        def forward(self, x):
+            h = self.norm(self.body(x)).relu()
+            return self.head(h if self.is_warm else h.detach())
+
+    model = Warmed()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for i in range(8):
+        model.is_warm = i >= 4
+        optimizer.zero_grad()
+        loss_of(model, batch()).backward()
+        optimizer.step()
+
+
+def trained_twice(fault):
+    """A second training begins with the model of a whole checkpoint, and with an optimizer of its own."""
+    path = os.path.join(tempfile.mkdtemp(), "checkpoint.pt")
+    for number in range(2):
+        model = Net()
+        optimizer = torch.optim.Adam(model.parameters())
+        if number == 1:
+            ott.torch.finish()
+            start_observation()
+            model.load_state_dict(torch.load(path, weights_only=False)["model"])
+        for _ in range(4):
+            optimizer.zero_grad()
+            loss_of(model, batch()).backward()
+            optimizer.step()
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
+    shutil.rmtree(os.path.dirname(path))
+
+
+def shared_encoder(fault):
+    """An encoder in two optimizers, each with a loss of its own, as adversarial autoencoders have it."""
+    encoder, decoder, critic = nn.Linear(8, 4), nn.Linear(4, 8), nn.Linear(4, 1)
+    rebuilds = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()])
+    fools = torch.optim.Adam(encoder.parameters())
+    for _ in range(6):
+        x = batch()[0]
+        rebuilds.zero_grad()
+        F.mse_loss(decoder(encoder(x)), x).backward()
+        rebuilds.step()
+        fools.zero_grad()
+        F.softplus(-critic(encoder(x))).mean().backward()
+        fools.step()
+        critic.zero_grad()
+
+
+def clipped_often(fault):
+    """Each micro batch is clipped, as private training has it, and noise is added."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(5):
+        total = [torch.zeros_like(p) for p in model.parameters()]
+        for _ in range(3):
+            model.zero_grad()
+            loss_of(model, batch(1)).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1e-2)
+            for t, p in zip(total, model.parameters()):
+                t += p.grad
+        for t, p in zip(total, model.parameters()):
+            p.grad = t + 0.1 * torch.randn_like(t)
+        optimizer.step()
+
+
+def dropout_grows(fault):
+    """The chance to drop begins with 0."""
+    model = Net(dropout=0.0)
+    optimizer = torch.optim.Adam(model.parameters())
+    for i in range(6):
+        model.dropout.p = 0.002 * i
+        optimizer.zero_grad()
+        loss_of(model, batch()).backward()
+        optimizer.step()
+
+
 PROGRAMS = [
     gan_with_critics, recurrent, vae, siamese, lora, ema, momentum_encoder, experts, recomputed, recomputed_inside, reinforcement,
     actor_critic, hogwild, scaled_with_infinities, endless, fine_tuned, unused_output, adversarial, frozen_norm, style, evolution,
     by_hand, double_backward,
+    detached_at_first, detached_inside_at_first, trained_twice, shared_encoder, clipped_often, dropout_grows,
 ]

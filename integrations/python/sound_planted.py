@@ -15,7 +15,7 @@ from sound_common import AT, ConvNet, Language, Net, batch, images, loader, loss
 
 def classifier(fault, iterations=8):
     """SGD with momentum, clipping, a schedule and an evaluation, the usual loop."""
-    model = Net()
+    model = Net(128, 0.5) if fault == "dropout_is_lost" else Net()
     if fault == "half_of_the_parameters":
         optimizer = torch.optim.SGD(model.body.parameters(), lr=0.1, momentum=0.9)
     else:
@@ -27,6 +27,8 @@ def classifier(fault, iterations=8):
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 3, 0.9)
     parameters = model.parameters()
     list(parameters)
+    if fault == "dropout_is_lost":
+        model.dropout.forward = lambda x: x
     if fault == "eval_from_the_start":
         model.eval()
     for i in range(iterations):
@@ -35,6 +37,8 @@ def classifier(fault, iterations=8):
         data = batch()
         if not (fault == "no_zero_grad" or (fault == "no_zero_grad_later" and i >= AT)):
             optimizer.zero_grad()
+        if fault == "clipped_before_backward":
+            nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
         if fault == "replaced_later" and i == AT:
             model.head.weight = nn.Parameter(model.head.weight.detach().clone())
         if fault == "other_optimizer" and i == AT:
@@ -54,7 +58,7 @@ def classifier(fault, iterations=8):
             model.head.bias.grad[1] = float("inf")
         if fault == "clipped_nothing":
             nn.utils.clip_grad_norm_(parameters, 1e-3)
-        elif fault != "clipped_after_step":
+        elif fault not in ("clipped_after_step", "clipped_before_backward"):
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if fault == "stepped_twice" or (fault == "stepped_twice_later" and i == AT):
@@ -159,6 +163,9 @@ def language(fault):
             optimizer.param_groups[0]["params"].append(model.head.weight)
         tokens = torch.randint(20, (4, 7))
         F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()).backward()
+        if fault == "one_count_for_all" and i == AT:
+            for state in optimizer.state.values():
+                state["step"] = optimizer.state[model.head.weight]["step"]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
@@ -321,22 +328,49 @@ def resumed(fault):
         schedule.step()
 
 
+def resumed_scaled(fault):
+    """A training with a scaler that goes on from a checkpoint."""
+    model = Net()
+    path = os.path.join(tempfile.mkdtemp(), "checkpoint.pt")
+    ott.torch.finish()
+    for begins in (True, False):
+        optimizer = torch.optim.Adam(model.parameters())
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=2)
+        if not begins:
+            start_observation()
+            checkpoint = torch.load(path, weights_only=False)
+            optimizer.load_state_dict(checkpoint["optimizer"])
+            if not fault:
+                scaler.load_state_dict(checkpoint["scaler"])
+        for _ in range(4):
+            scaler.scale(loss_of(model, batch())).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+        if begins:
+            torch.save({"optimizer": optimizer.state_dict(), "scaler": scaler.state_dict()}, path)
+    shutil.rmtree(os.path.dirname(path))
+
+
 def two_optimizers(fault):
     """Disjoint parameters, one backward pass."""
     model = Net()
     matrices = [p for p in model.parameters() if p.dim() == 2]
-    optimizers = [torch.optim.SGD(matrices, 0.1), torch.optim.AdamW([p for p in model.parameters() if p.dim() != 2])]
+    others = [p for p in model.parameters() if p.dim() != 2]
+    if fault == "one_in_both":
+        others.append(model.head.weight)
+    optimizers = [torch.optim.SGD(matrices, 0.1), torch.optim.AdamW(others)]
     for _ in range(6):
         loss_of(model, batch()).backward()
         for optimizer in optimizers:
             optimizer.step()
-        for optimizer in optimizers[:1] if fault else optimizers:
+        for optimizer in optimizers[:1] if fault == "one_not_zeroed" else optimizers:
             optimizer.zero_grad()
 
 
 PROGRAMS = [
     classifier, detached, unregistered, convolution, gan, language, frozen, lbfgs, accumulation, scaled, scaled_simply, autocast,
-    recreated, epochs, resumed, two_optimizers,
+    recreated, epochs, resumed, resumed_scaled, two_optimizers,
 ]
 
 # Program, fault, the rule that finds it, a name that it must have, and the last iteration that it may name.
@@ -355,6 +389,11 @@ FAULTS = [
     (lbfgs, "no_zero_grad", "gradients_not_zeroed", "body.weight", 1),
     (classifier, "zero_grad_after_backward", "gradients_zeroed_before_step", "", 0),
     (classifier, "module_zero_grad_after_backward", "gradients_zeroed_before_step", "", 1),
+    (classifier, "clipped_before_backward", "clipped_before_backward", "", 2),
+    (classifier, "dropout_is_lost", "dropout_drops_nothing", "dropout", 0),
+    (two_optimizers, "one_in_both", "parameter_in_two_optimizers", "head.weight", 1),
+    (language, "one_count_for_all", "step_not_counted", "weight", AT),
+    (resumed_scaled, "no_scaler", "resumed_without_scaler", "GradScaler", 0),
     (classifier, "stepped_twice", "gradient_used_twice", "", 1),
     (classifier, "stepped_twice_later", "gradient_used_twice", "", AT + 1),
     (classifier, "gradient_is_nan", "nonfinite_gradient", "body.weight", AT),

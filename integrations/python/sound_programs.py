@@ -99,6 +99,7 @@ def fork_rank(jobs, rank, ranks, port, directory, seed):
             os.dup2(file.fileno(), 2)
         os.environ.update({"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
         dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
+        sound_ranks.wrap_transport()
         for number, (program, fault) in enumerate(jobs):
             set_directory(os.path.join(directory, str(number)))
             torch.manual_seed(seed)

@@ -44,6 +44,13 @@ def ddp(fault, rank, culprit, variant=""):
             loss_of(inner, data).backward()
         else:
             loss_of(model, data).backward()
+        if fault == "gradient_changed" and now:
+            inner.head.weight.grad[0, 0] += 1e-2
+        if fault == "reduced_twice" or variant == "averaged_twice":
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                if not fault:
+                    p.grad /= dist.get_world_size()
         if fault == "clipped_before_reduction" or variant == "clip":
             nn.utils.clip_grad_norm_(model.parameters(), 0.01)
         if fault == "clipped_before_reduction" or variant == "by_hand":
@@ -52,8 +59,78 @@ def ddp(fault, rank, culprit, variant=""):
                 p.grad /= dist.get_world_size()
         if fault == "other_dtype":
             dist.all_reduce(torch.ones(4, dtype=torch.int32 if now else torch.float32))
+        if fault == "transfer_changed":
+            (all_reduce_badly if now else dist.all_reduce)(torch.ones(4))
         optimizer.step()
         schedule.step()
+
+
+_breaks_transfers = False
+
+
+def wrap_transport():
+    """Has all_reduce give zeros while _breaks_transfers is set, as a broken copy does. Before observation begins."""
+    import torch.distributed as dist
+    from torch.distributed import distributed_c10d
+
+    whole = dist.all_reduce
+
+    def all_reduce(tensor, *args, **kwargs):
+        work = whole(tensor, *args, **kwargs)
+        if _breaks_transfers:
+            tensor.zero_()
+        return work
+
+    dist.all_reduce = distributed_c10d.all_reduce = all_reduce
+
+
+def all_reduce_badly(tensor):
+    import torch.distributed as dist
+
+    global _breaks_transfers
+    _breaks_transfers = True
+    dist.all_reduce(tensor)
+    _breaks_transfers = False
+
+
+def ddp_averaged_twice(fault, rank, culprit):
+    ddp(fault, rank, culprit, "averaged_twice")
+
+
+def ddp_local(fault, rank, culprit):
+    """Local SGD: gradients stay, and parameters are averaged in every fourth step."""
+    import torch.distributed as dist
+
+    torch.manual_seed(5)
+    model = nn.parallel.DistributedDataParallel(Net())
+    optimizer = torch.optim.AdamW(model.parameters())
+    torch.manual_seed(50 + rank)
+    for i in range(12):
+        optimizer.zero_grad()
+        with model.no_sync():
+            loss_of(model, batch()).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if i % 4 == 3 and not fault:
+            for p in model.parameters():
+                dist.all_reduce(p.data)
+                p.data /= dist.get_world_size()
+
+
+def ddp_moved(fault, rank, culprit):
+    """PyTorch 104336: a conversion that replaces parameters takes the hooks away that reduce their gradients."""
+    torch.manual_seed(5)
+    model = nn.parallel.DistributedDataParallel(Net())
+    if fault:
+        torch.__future__.set_overwrite_module_params_on_conversion(True)
+        model.double().float()
+        torch.__future__.set_overwrite_module_params_on_conversion(False)
+    optimizer = torch.optim.AdamW(model.parameters())
+    torch.manual_seed(50 + rank)
+    for _ in range(6):
+        optimizer.zero_grad()
+        loss_of(model, batch()).backward()
+        optimizer.step()
 
 
 def ddp_clipped(fault, rank, culprit):
@@ -110,6 +187,28 @@ def fsdp(fault, rank, culprit):
         optimizer.step()
 
 
+def clipped_tensor_parallel(fault, rank, culprit):
+    """DeepSpeed 1801: norm weights, which all ranks hold alike, are clipped on the first rank alone."""
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Replicate, distribute_tensor
+
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    torch.manual_seed(5)
+    norm = nn.LayerNorm(8)
+    norm.weight = nn.Parameter(distribute_tensor(norm.weight.detach(), mesh, [Replicate()]))
+    norm.bias = nn.Parameter(distribute_tensor(norm.bias.detach(), mesh, [Replicate()]))
+    optimizer = torch.optim.SGD(norm.parameters(), 0.1)
+    for _ in range(6):
+        x = DTensor.from_local(torch.randn(4, 8), mesh, [Replicate()])
+        optimizer.zero_grad()
+        (100 * norm(x)).square().mean().backward()
+        if rank == 0 or not fault:
+            for p in norm.parameters():
+                p.grad.to_local().mul_(1e-3)
+        optimizer.step()
+
+
 def tensor_parallel(fault, rank, culprit):
     import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
@@ -137,6 +236,7 @@ def tensor_parallel(fault, rank, culprit):
 
 PROGRAMS = [
     ddp, ddp_clipped, ddp_convolution, ddp_accumulation, ddp_by_hand, ddp_epochs, fsdp, tensor_parallel,
+    ddp_averaged_twice, ddp_local, ddp_moved, clipped_tensor_parallel,
 ]
 
 # As in sound_planted.
@@ -151,6 +251,12 @@ FAULTS = [
     (ddp, "state_changed", "replicas_differ", "optimizer state", AT),
     (ddp, "other_dtype", "collectives_differ", "collectives of ranks", AT),
     (ddp, "clipped_before_reduction", "clip_norms_differ", "gradient norms", 0),
+    (ddp, "gradient_changed", "gradients_differ", "gradients of", AT),
+    (ddp, "reduced_twice", "gradients_reduced_twice", "body.weight", 0),
+    (ddp, "transfer_changed", "transfer_differs", "results of ranks", AT),
+    (ddp_local, "never_averaged", "gradients_not_reduced", "Net", 0),
+    (ddp_moved, "parameters_replaced", "gradients_not_reduced", "Net", 0),
+    (clipped_tensor_parallel, "norms_clipped_on_rank_0", "replicas_differ", "replicated parameters", 0),
     (ddp_epochs, "no_set_epoch", "epoch_not_reshuffled", "DistributedSampler", 99),
     (fsdp, "optimizer_first", "parameter_in_no_optimizer", "body.weight", 1),
     (fsdp, "no_zero_grad", "gradients_not_zeroed", "body.weight", 1),

@@ -144,8 +144,10 @@ void AddFinding(const SoundFinding& finding, SoundVerdict* verdict) {
   *verdict->add_findings() = finding;
 }
 
+// A silenced rule counts as one that was not looked at.
 void AddRules(const std::map<int, SoundRecord>& records,
-              const std::map<std::string, std::string>& not_checked, SoundVerdict* verdict) {
+              const std::map<std::string, std::string>& not_checked, const std::set<std::string>& silenced,
+              SoundVerdict* verdict) {
   std::map<std::string, SoundRule> rules;
   for (const auto& [rank, record] : records) {
     for (const SoundRule& rule : record.rules()) {
@@ -156,6 +158,7 @@ void AddRules(const std::map<int, SoundRecord>& records,
   }
   for (auto& [name, rule] : rules) {
     const auto reason = not_checked.find(name);
+    if (silenced.count(name) > 0) rule.set_num_checks(0);
     if (reason != not_checked.end() && rule.not_checked().empty()) rule.set_not_checked(reason->second);
     *verdict->add_rules() = std::move(rule);
   }
@@ -211,7 +214,7 @@ SoundVerdict JudgeSound(const std::map<int, SoundRecord>& records, int num_ranks
   std::stable_sort(
       verdict.mutable_findings()->begin(), verdict.mutable_findings()->end(),
       [](const SoundFinding& a, const SoundFinding& b) { return a.iteration() < b.iteration(); });
-  AddRules(records, not_checked, &verdict);
+  AddRules(records, not_checked, silenced, &verdict);
   for (int rank = 0; rank < num_ranks; ++rank) {
     if (records.count(rank) == 0) verdict.add_missing_ranks(rank);
   }

@@ -92,11 +92,22 @@ TEST(Sound, FindingsComeInOrderOfIterations) {
   EXPECT_EQ(verdict.findings(0).names(0), "early");
 }
 
+TEST(Sound, WhereAllRulesAreSilencedItCannotBeTold) {
+  SoundConfig config;
+  config.add_silence("rates");
+  EXPECT_EQ(JudgeSound({{0, RecordWith(1, "w")}}, 1, config).kind(), SoundVerdict::CANNOT_TELL);
+}
+
 TEST(Sound, ASilencedRuleIsNotBrokenAndIsNamed) {
   SoundConfig config;
   config.add_silence("rates");
-  const SoundVerdict verdict = JudgeSound({{0, RecordWith(1, "w")}, {1, RecordOf({"1"})}}, 2, config);
+  SoundRecord record = RecordWith(1, "w");
+  SoundRule* const other = record.add_rules();
+  other->set_name("modes");
+  other->set_num_checks(4);
+  const SoundVerdict verdict = JudgeSound({{0, record}, {1, RecordOf({"1"})}}, 2, config);
   EXPECT_EQ(verdict.kind(), SoundVerdict::SOUND);
+  EXPECT_THAT(ToText(verdict), HasSubstr("sound in what was checked: 1 rule,"));
   EXPECT_THAT(ToText(verdict), HasSubstr("silenced: rates"));
 }
 

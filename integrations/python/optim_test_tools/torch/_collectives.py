@@ -39,6 +39,8 @@ _OTHERS = {
     "scatter",
     "scatter_object_list",
 }
+# Those whose result all ranks of the group have, bit for bit.
+SHARED_RESULTS = ("all_reduce", "broadcast", "all_gather", "all_gather_into_tensor")
 # Those that the functional collectives of DTensor call as well.
 _FUNCTIONAL = {
     "all_gather_single",
@@ -114,6 +116,10 @@ class Collectives:
                 self._inside = False
             if operation is not None:
                 operations.finish(operation, outputs)
+            if not kwargs.get("async_op") and not is_functional and name in SHARED_RESULTS:
+                group, ranks, waits = self._group_of(args, kwargs, False)
+                if waits:
+                    self._observer.sound.transferred(group, ranks, args)
             return result
 
         return call

@@ -569,13 +569,15 @@ class Observer:
     # Checkpoints.
 
     def _checkpoint(self, original: Any, *args: Any, **kwargs: Any) -> Any:
+        self.sound.saved(args[1] if len(args) > 1 else kwargs.get("f"))
         return self._measure("checkpoint", original, *args, **kwargs)
 
     def _load(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         result = self._measure("checkpoint", original, *args, **kwargs)
         if os.getpid() == self._process and self._num_steps == 0:
-            self._checkpoints.read(args[0] if args else kwargs.get("f"), result)
-            self.sound.loaded(result)
+            file = args[0] if args else kwargs.get("f")
+            self._checkpoints.read(file, result)
+            self.sound.loaded(file, result)
         return result
 
     def _load_optimizer(self, original: Any, *args: Any, **kwargs: Any) -> Any:

@@ -17,6 +17,7 @@ from ._sound_data import Data
 from ._sound_gradients import Gradients
 from ._sound_passes import Passes
 from ._sound_record import RULES, Record
+from ._sound_reductions import Reductions
 from ._sound_replicas import Replicas
 from ._sound_scaling import Scaling
 from ._sound_schedules import Schedules
@@ -33,7 +34,8 @@ class Sound:
         self._gradients = Gradients(self._training)
         self._scaling = Scaling(self._training)
         self._steps = Steps(self._training)
-        self._replicas = Replicas(self._training)
+        self._reductions = Reductions(self._training)
+        self._replicas = Replicas(self._training, self._reductions)
         self._schedules = Schedules(self._training)
         self._data = Data(self._training, self._schedules)
         self._training.on_error = self._passes.unhook
@@ -76,6 +78,8 @@ class Sound:
         assert self._training.record is not None
         self._passes.unhook()
         self._schedules.finish()
+        self._reductions.finish()
+        self._passes.finish()
         self._replicas.finish()
         self._training.record.write()
         self._training.is_on = False
@@ -88,6 +92,7 @@ class Sound:
         root = _hooks.unwrap(module)
         if not any(known is root for _, known in self._training.modules):
             self._training.read_structure()
+        self._reductions.begin_forward(module)
         self._replicas.begin_forward(module, root, inputs)
         self._passes.begin_forward(module, root)
 
@@ -132,7 +137,7 @@ class Sound:
             self._training.read_structure()
         state = self._training.optimizers.get(optimizer)
         if state is None or state.num_steps == 0:
-            self._schedules.check_resumed(optimizer)
+            self._schedules.check_resumed(optimizer, self._scaling.scales())
             self._steps.check_recreated(optimizer)
         self._steps.begin_step(optimizer)
 
@@ -144,12 +149,14 @@ class Sound:
         if not has_closure:
             self._scaling.begin_update(optimizer, gradients)
         self._gradients.begin_update(optimizer, gradients)
+        self._reductions.begin_update()
+        self._replicas.begin_update(optimizer)
 
     @guarded
     def end_step(self, optimizer: Any) -> None:
         self._steps.end_step(optimizer)
         self._passes.check_modes(optimizer)
-        self._replicas.end_step(optimizer)
+        self._reductions.end_step(optimizer, self._training.state_of(optimizer))
         self._steps.keep_used(optimizer)
 
     @guarded
@@ -169,6 +176,7 @@ class Sound:
         self._steps.check_orphans()
         self._data.finish_iteration()
         self._replicas.finish_iteration()
+        self._reductions.finish_iteration()
         self._passes.finish_iteration(was_replaced)
         self._scaling.finish_iteration()
         training.is_finite = True
@@ -180,7 +188,13 @@ class Sound:
 
     @guarded
     def collective(self, name: str, label: str, ranks: List[int], args: Sequence[Any]) -> None:
+        self._reductions.collective(name, ranks, args)
         self._replicas.collective(name, label, ranks, args)
+
+    @guarded
+    def transferred(self, label: str, ranks: List[int], args: Sequence[Any]) -> None:
+        """Called after a collective whose result all ranks of the group have."""
+        self._reductions.transferred(label, ranks, args)
 
     @guarded
     def start_loader(self, loader: Any) -> None:
@@ -191,9 +205,14 @@ class Sound:
         self._data.next_batch(batch)
 
     @guarded
-    def loaded(self, contents: Any) -> None:
+    def saved(self, file: Any) -> None:
+        """torch.save() writes to it."""
+        self._schedules.saved(file)
+
+    @guarded
+    def loaded(self, file: Any, contents: Any) -> None:
         """torch.load() returned it before the first step."""
-        self._schedules.loaded(contents)
+        self._schedules.loaded(file, contents)
 
     def optimizer_loads(self) -> None:
         self._schedules.optimizer_loads()

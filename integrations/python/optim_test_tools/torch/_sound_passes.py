@@ -26,6 +26,8 @@ class Passes:
         self._storages: List[Any] = []
         self._had_gradient: Set[int] = set()
         self._without_gradient: Dict[int, Tuple[int, torch.Tensor]] = {}
+        # Parameters without a gradient and their first elements, of which only the end tells whether it never came.
+        self._lost: List[Tuple[int, List[Tuple[torch.Tensor, torch.Tensor]], str]] = []
 
     def install(self, patches: _hooks.Patches) -> None:
         patches.wrap(torch, "compile", self._compile)
@@ -59,6 +61,8 @@ class Passes:
                 if id(parameter) not in self._training.names:
                     self._training.names[id(parameter)] = f"a parameter of {type(module).__name__}, which is part of no model"
         self._calls.append((module, grad, self._storages_of(args), self._storages_of(output)))
+        if type(module) is nn.Dropout:
+            self._check_dropout(module, args, output)
         if type(module) in _LINEAR and isinstance(output, torch.Tensor):
             self._check_dtype(module, args, output)
 
@@ -74,6 +78,20 @@ class Passes:
             found.add(storage._cdata)
         return found
 
+    def _check_dropout(self, module: Any, args: Any, output: Any) -> None:
+        given = next(_hooks.tensors_in(args), None)
+        if not module.training or given is None or not isinstance(output, torch.Tensor) or _hooks.is_sharded(output):
+            return
+        if given.device.type != "cpu" or given.shape != output.shape or given.dtype != output.dtype or module.inplace:
+            return
+        # The chance that none of them is dropped is less than exp(-40).
+        if module.p * int(given.count_nonzero()) < 40:
+            return
+        self._training.check("dropout_drops_nothing")
+        if torch.equal(given, output):
+            seen = f"{int(given.count_nonzero())} elements went through unchanged in training mode, with p={module.p:g}"
+            self._training.find("dropout_drops_nothing", [self._training.module_name(module)], seen)
+
     def _check_dtype(self, module: Any, args: Any, output: torch.Tensor) -> None:
         kind = output.device.type
         if not hasattr(torch, "get_autocast_dtype") or not torch.is_autocast_enabled(kind):
@@ -87,6 +105,10 @@ class Passes:
             self._training.find("autocast_dtype", [self._training.module_name(module)], f"returns {output.dtype} instead of {expected}")
 
     def end_backward(self) -> None:
+        if self._lost:
+            # A part that is detached at first gets a gradient later.
+            self._lost = [(first, [item for item in lost if item[0].grad is None], seen) for first, lost, seen in self._lost]
+            self._lost = [lost for lost in self._lost if lost[1]]
         if self._training.iteration < self._training.look_until:
             for parameter, _ in self._training.ran.values():
                 if parameter.grad is not None:
@@ -133,7 +155,7 @@ class Passes:
             self._without_gradient = {key: (self._training.iteration, s) for key, s in samples.items() if s is not None}
             return
         self._training.check("missing_gradient")
-        lost: Dict[Tuple[str, str, int], List[str]] = {}
+        lost: Dict[Tuple[str, str, int], List[Tuple[torch.Tensor, torch.Tensor]]] = {}
         for key, (first, before) in self._without_gradient.items():
             parameter = missing.get(key)
             if parameter is None or not torch.equal(before, sample_of(parameter)):
@@ -142,10 +164,17 @@ class Passes:
             user = self._find_user(module)
             if user is not None:
                 why = "its result was detached" if self._training.ran[key][1] else "it ran without gradients"
-                lost.setdefault((why, self._training.module_name(user), first), []).append(self._training.name_of(parameter))
-        for (why, user, first), names in lost.items():
-            self._training.find("missing_gradient", names, f"{why}, and {user} uses it", iteration=first)
+                lost.setdefault((why, self._training.module_name(user), first), []).append((parameter, before))
+        for (why, user, first), items in lost.items():
+            self._lost.append((first, items, f"{why}, and {user} uses it"))
         self._without_gradient = {}
+
+    def finish(self) -> None:
+        """Tells of what never got a gradient: only the end tells that."""
+        for first, lost, seen in self._lost:
+            names = [self._training.name_of(p) for p, before in lost if p.grad is None and torch.equal(before, sample_of(p))]
+            if names:
+                self._training.find("missing_gradient", names, seen, iteration=first)
 
     def _find_user(self, module: Any) -> Any:
         """The module with gradients that got the module's result, by way of those without; None: not known."""

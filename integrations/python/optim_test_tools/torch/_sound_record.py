@@ -25,6 +25,14 @@ RULES: Dict[str, Tuple[str, str]] = {
         "Gradients stay from backward() to the step that uses them.",
         "Call zero_grad() before backward() or after step().",
     ),
+    "parameter_in_two_optimizers": (
+        "A gradient is applied to a parameter once.",
+        "Take the parameter out of one of the optimizers, or compute a gradient for each.",
+    ),
+    "step_not_counted": (
+        "The optimizer's count of steps goes up by one in a step, as it corrects its averages by it.",
+        "Look for state of several parameters that is one tensor, as a copy of the state may leave it.",
+    ),
     "gradient_used_twice": (
         "Between two steps there is a backward pass.",
         "Take one of the two calls of step() away.",
@@ -49,6 +57,10 @@ RULES: Dict[str, Tuple[str, str]] = {
         "Dropout and norm layers are in training mode where the model trains.",
         "Call model.train() before the loop and after each evaluation.",
     ),
+    "dropout_drops_nothing": (
+        "A dropout layer in training mode drops some of its elements.",
+        "Look for what replaces its forward() or dropout itself.",
+    ),
     "tied_weights_broken": (
         "Parameters that were one tensor stay one.",
         "Tie them again after what replaced one of them, such as a cast, a load or a wrapper.",
@@ -69,6 +81,10 @@ RULES: Dict[str, Tuple[str, str]] = {
         "Clipping reaches the parameters that the optimizer has.",
         "Hand model.parameters() over anew: a generator that was used up before is empty.",
     ),
+    "clipped_before_backward": (
+        "Gradients are clipped after the backward pass that makes them.",
+        "Call clip_grad_norm_() between backward() and step().",
+    ),
     "clipped_after_step": (
         "Gradients are clipped before the step that uses them.",
         "Call clip_grad_norm_() between backward() and step().",
@@ -80,6 +96,10 @@ RULES: Dict[str, Tuple[str, str]] = {
     "gradients_not_reduced": (
         "A step uses gradients that were averaged over the ranks.",
         "Call the DistributedDataParallel and not the module inside of it, and leave no_sync() for the last micro step.",
+    ),
+    "gradients_reduced_twice": (
+        "Gradients are averaged over the ranks once, or else a step is as many times too large as there are ranks.",
+        "Take your own all_reduce away, which DistributedDataParallel did already.",
     ),
     "epoch_not_reshuffled": (
         "Each epoch has an order of its own.",
@@ -105,6 +125,14 @@ RULES: Dict[str, Tuple[str, str]] = {
         "A training that goes on from a checkpoint goes on with its schedule.",
         "Call scheduler.load_state_dict() with what the checkpoint has.",
     ),
+    "resumed_without_scaler": (
+        "A training that goes on from a checkpoint goes on with its scale.",
+        "Call scaler.load_state_dict() with what the checkpoint has.",
+    ),
+    "gradients_differ": (
+        "Replicas step with the same gradients, bit for bit, once these were reduced.",
+        "Look for what changes gradients on one rank between backward() and step(), or is left out of the reduction.",
+    ),
     "replicas_differ": (
         "Replicas hold the same parameters and optimizer state, bit for bit.",
         "`ott crosscheck` names the element; look at the first rule that is broken before this one.",
@@ -129,6 +157,10 @@ RULES: Dict[str, Tuple[str, str]] = {
         "Each replica has samples of its own, or else they compute the same gradient.",
         "Use DistributedSampler, or seed the sampler by rank.",
     ),
+    "transfer_differs": (
+        "All ranks of a group get the same from a broadcast, all_reduce or all_gather, bit for bit.",
+        "Look at the network and the device of the rank that has another result, by `ott crosscheck` or a copy that is read back.",
+    ),
     "collectives_differ": (
         "Ranks of a group make the same calls in the same order, with the same size and dtype.",
         "Look for a call behind a condition that is true on some ranks alone.",
@@ -137,8 +169,8 @@ RULES: Dict[str, Tuple[str, str]] = {
 
 # What no rule looks at, said in each record.
 NEVER_CHECKED = (
-    "data changed in a transfer, the order of labels beside inputs, dropout that does not drop, "
-    "buffers and random generators of replicas"
+    "transfers that do not wait or are on a device, shards that are alike, the order of labels beside inputs, the size of gradients, "
+    "buffers, random generators, and the position in the data"
 )
 
 _FIRST_ROWS = 64

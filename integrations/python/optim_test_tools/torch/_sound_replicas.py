@@ -13,7 +13,8 @@ from torch import nn
 from . import _hooks
 from ._collectives import group_ranks
 from ._sound_record import RULES
-from ._sound_training import LOOKED_INTO_ITERATIONS, OptimizerState, Training, hash_text, parameters_of, sample_digest
+from ._sound_reductions import Reductions
+from ._sound_training import LOOKED_INTO_ITERATIONS, Training, hash_text, parameters_of, sample_digest
 
 _SHARE_OF_VALUES = 0.01
 _SECONDS_OF_VALUES = 0.0005  # which small models may take in each iteration
@@ -26,18 +27,17 @@ _REPLICAS_UNKNOWN = (
 class Replicas:
     """Records facts of each iteration, by which ranks are compared, and looks for reductions."""
 
-    def __init__(self, training: Training):
+    def __init__(self, training: Training, reductions: Reductions):
         self._training = training
         self._has_peers = False
-        self._ddp_forwards = _hooks.WeakIds()
-        self._reductions_before = 0
-        self._num_collectives = 0
-        self._collectives_before = 0
+        self._reductions = reductions
+        self._gradients: Dict[str, str] = {}
         self._rolling: Dict[str, Any] = {}
         # By group: its ranks, how many calls, and a digest of them.
         self._collective_calls: Dict[str, Tuple[List[int], int, Any]] = {}
         self._modes = ""
         self._num_slow_looks = 0
+        self._seconds_of_gradients = 0.0  # of this iteration
         self._iteration_began = time.perf_counter()
 
     def install(self, patches: _hooks.Patches) -> None:
@@ -59,14 +59,11 @@ class Replicas:
                 if rule.endswith("_differ") and rule != "collectives_differ" or rule == "same_data_on_ranks":
                     training.record.not_checked(rule, _REPLICAS_UNKNOWN)
         if training.values_every > 1:
-            for rule in ("nonfinite_gradient", "replicas_differ"):
+            for rule in ("nonfinite_gradient", "gradients_differ", "replicas_differ"):
                 training.record.not_checked(rule, f"values were looked at in every {training.values_every}th iteration at the end")
 
     def begin_forward(self, module: Any, root: nn.Module, inputs: Sequence[torch.Tensor]) -> None:
-        ddp = _hooks.find_ddp(module)
-        if ddp is not None:
-            self._ddp_forwards.add(ddp)
-        self._find_group(root, ddp)
+        self._find_group(root, _hooks.find_ddp(module))
         if not self._modes:
             self._modes = self._describe_modes()
             if self._training.group is not None and inputs:
@@ -93,38 +90,23 @@ class Replicas:
         wants = [p.requires_grad for _, module in self._training.modules for p in module._parameters.values() if p is not None]
         return f"{sum(modes)} of {len(modes)} modules train, {sum(wants)} of {len(wants)} parameters #{hash_text(repr((modes, wants)))}"
 
-    def end_step(self, optimizer: Any) -> None:
-        self._check_reduced(optimizer, self._training.state_of(optimizer))
-
-    def _check_reduced(self, optimizer: Any, state: OptimizerState) -> None:
-        if self._training.num_backwards == state.num_backwards:
+    def begin_update(self, optimizer: Any) -> None:
+        """Reads the gradients that replicas share, as the step uses them."""
+        if not self._training.shares_parameters or not self._training.looks_at_values():
             return
+        begin = time.perf_counter()
         ids = {id(p) for p in parameters_of(optimizer)}
-        for ddp in self._training.living_ddps():
-            if ddp.process_group.size() < 2 or not any(id(p) in ids for p in ddp.parameters()):
-                continue
-            was_called = ddp in self._ddp_forwards
-            if was_called and not self._training.collectives.sees_reductions_of(ddp):
-                assert self._training.record is not None
-                self._training.record.not_checked("gradients_not_reduced", "the reductions of this DistributedDataParallel are not observed")
-                continue
-            self._training.check("gradients_not_reduced")
-            if self._training.collectives.num_reductions > self._reductions_before or self._num_collectives > self._collectives_before:
-                continue
-            if not was_called:
-                seen = "the module inside of DistributedDataParallel was called, and not DistributedDataParallel"
-            elif not ddp.require_backward_grad_sync:
-                seen = "all backward passes were within no_sync()"
-            else:
-                seen = "no bucket of gradients was reduced in the backward pass"
-            self._training.find("gradients_not_reduced", [type(_hooks.unwrap(ddp)).__name__], seen)
+        held = [p for p in self._replicated_parameters() if id(p) in ids and p.grad is not None]
+        if held and all(p.grad.layout == torch.strided for p in held):
+            # Where each rank has an optimizer of its own part, names differ and nothing is compared.
+            name = f"gradients of {len(held)} parameters from {self._training.name_of(held[0])} on"
+            self._gradients[name] = hash_text(self._gradients.get(name, "") + _sums([p.grad for p in held]))
+        self._seconds_of_gradients += time.perf_counter() - begin
 
     def finish_iteration(self) -> None:
         self._add_facts()
-        self._ddp_forwards = _hooks.WeakIds()
-        self._reductions_before = self._training.collectives.num_reductions
-        self._collectives_before = self._num_collectives
-        self._training.norms, self._modes = [], ""
+        self._training.norms, self._modes, self._gradients = [], "", {}
+        self._seconds_of_gradients = 0.0
         self._iteration_began = time.perf_counter()
 
     def _fact(self, rule: str, name: str, value: str, is_distinct: bool = False, group: Optional[List[int]] = None) -> None:
@@ -151,9 +133,13 @@ class Replicas:
                 self._fact("modes_differ", "modes", self._roll("modes", self._modes))
             counts = f"{self._training.num_steps} steps, {self._training.collectives.num_reductions} reductions"
             self._fact("reductions_differ", "counts", self._roll("counts", counts))
-            if self._training.norms and self._training.shares_parameters:
+            # Between two averages of local SGD, ranks differ on purpose.
+            shares = self._training.shares_parameters and not self._reductions.was_local
+            if self._training.norms and shares:
                 self._fact("clip_norms_differ", "gradient norms", self._roll("norms", ", ".join(self._training.norms)))
-            if self._training.shares_parameters and looks:
+            for name, value in self._gradients.items() if shares else ():
+                self._fact("gradients_differ", name, value)
+            if shares and looks:
                 parameters = self._replicated_parameters()
                 if parameters:
                     self._fact("replicas_differ", "parameters", _sums(parameters))
@@ -162,8 +148,10 @@ class Replicas:
             self._add_replicated_shards()
         for label, (ranks, count, digest) in self._collective_calls.items():
             self._fact("collectives_differ", f"collectives of ranks {label or 'all'}", f"{count} calls#{digest.hexdigest()}", group=ranks)
+        for label, (ranks, count, results) in self._reductions.transfers.items():
+            self._fact("transfer_differs", f"results of ranks {label or 'all'}", f"{count} results#{results}", group=ranks)
         if looks and self._training.iteration >= LOOKED_INTO_ITERATIONS:
-            self._thin_values(time.perf_counter() - begin, time.perf_counter() - self._iteration_began)
+            self._thin_values(time.perf_counter() - begin + self._seconds_of_gradients, time.perf_counter() - self._iteration_began)
 
     def _thin_values(self, spent: float, whole: float) -> None:
         is_too_much = spent > max(_SHARE_OF_VALUES * self._training.values_every * whole, _SECONDS_OF_VALUES)
@@ -206,7 +194,6 @@ class Replicas:
             self._fact("replicas_differ", "replicated parameters of a mesh", _sums(map(_hooks.local, parameters)), group=list(ranks))
 
     def collective(self, name: str, label: str, ranks: List[int], args: Sequence[Any]) -> None:
-        self._num_collectives += 1
         tensor = next(_hooks.tensors_in(list(args[:2])), None)
         text = name
         if tensor is not None and "object" not in name:

@@ -30,6 +30,9 @@ class Scaling:
         self._last_loss_was_scaled = False
         self._gradients_after_backward: List[Tuple[torch.Tensor, int, int]] = []
         self._clips: List[Tuple[Set[int], Any, float, str]] = []
+        # What was clipped while there were no gradients: of which parameters, to what, where, after how many backward passes.
+        self._empty_clips: List[Tuple[Set[int], float, str, int]] = []
+        self._early: List[int] = []
 
     def install(self, patches: _hooks.Patches) -> None:
         for owner in (getattr(torch, "amp", None), getattr(torch.cuda, "amp", None)):
@@ -82,6 +85,10 @@ class Scaling:
         holders = [o for o in self._training.optimizers if any(id(p) in ids for p in parameters_of(o))]
         if not holders or norm.device.type != "cpu":
             return
+        if float(norm) == 0:
+            self._empty_clips.append((ids, limit, place, self._training.num_backwards))
+        elif self._empty_clips:
+            self._empty_clips = [clip for clip in self._empty_clips if not clip[0] & ids]
         self._training.check("clipped_after_step")
         late = all(self._training.optimizers[o].num_steps > 0 and self._training.optimizers[o].num_backwards == self._training.num_backwards for o in holders)
         if late and float(norm) > limit:
@@ -133,8 +140,21 @@ class Scaling:
     def end_scaler_step(self) -> None:
         self._in_scaler = False
 
+    def scales(self) -> List[float]:
+        """Returns the scales of the scalers in use."""
+        return [scaler.get_scale() for scaler, state in self._scalers.items() if state.has_scaled]
+
     def begin_update(self, optimizer: Any, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
         self._check_scaled(optimizer, self._training.state_of(optimizer), gradients)
+        for ids, limit, place, num_backwards in self._empty_clips:
+            self._training.check("clipped_before_backward")
+            held = [g for p, g in gradients if id(p) in ids and g.layout == torch.strided and not _hooks.is_sharded(g)]
+            norm = float(torch.stack([g.detach().float().norm() for g in held]).norm()) if held else 0.0
+            if self._training.num_backwards > num_backwards and limit > 0 and norm > 1.01 * limit:
+                self._early.append(self._training.iteration)
+                if len(set(self._early)) == 2:
+                    seen = f"there were no gradients yet as they were clipped to {limit:.3g}; the step used a norm of {norm:.3g}"
+                    self._training.find("clipped_before_backward", [], seen, place, self._early[0])
 
     def _check_scaled(self, optimizer: Any, state: OptimizerState, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
         if self._in_scaler or not self._last_loss_was_scaled:
@@ -150,4 +170,4 @@ class Scaling:
                 self._training.find("stepped_scaled_gradients", [], seen, _hooks.place_of_caller())
 
     def finish_iteration(self) -> None:
-        self._clips = []
+        self._clips, self._empty_clips = [], []

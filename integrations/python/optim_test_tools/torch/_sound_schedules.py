@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import weakref
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Set, Tuple
 
 import torch
 
 from . import _hooks
 from ._sound_training import Training, guarded
+
+# Checkpoints that this process wrote, in whichever of its trainings.
+_written: Set[str] = set()
 
 
 class Schedules:
@@ -22,6 +26,7 @@ class Schedules:
         self._early_schedulers: "weakref.WeakKeyDictionary[Any, Dict[str, int]]" = weakref.WeakKeyDictionary()
         self._loaded_optimizers: List[Tuple[str, Dict[str, Any]]] = []
         self._loaded_schedulers: List[Dict[str, Any]] = []
+        self._loaded_scales: List[float] = []
         self._optimizer_was_loaded = False
 
     def install(self, patches: _hooks.Patches) -> None:
@@ -30,6 +35,10 @@ class Schedules:
         patches.wrap(base, "__init__", self._make_scheduler)
         patches.wrap(base, "step", self._step_scheduler)
         patches.wrap(base, "load_state_dict", self._load_scheduler)
+        for owner in (getattr(torch, "amp", None), getattr(torch.cuda, "amp", None)):
+            scaler = getattr(owner, "GradScaler", None)
+            if scaler is not None and "load_state_dict" in vars(scaler):
+                patches.wrap(scaler, "load_state_dict", self._load_scaler)
 
     def finish(self) -> None:
         for name, seen in self._idle_schedulers:
@@ -73,15 +82,23 @@ class Schedules:
                     seen = f"was never stepped, in {self._passes} epochs and {state.num_steps} steps"
                     self._idle_schedulers.append((type(scheduler).__name__, seen))
 
-    def loaded(self, contents: Any) -> None:
+    def saved(self, file: Any) -> None:
+        if isinstance(file, (str, os.PathLike)):
+            _written.add(os.path.abspath(file))
+
+    def loaded(self, file: Any, contents: Any) -> None:
         """torch.load() returned it."""
         if self._training.num_steps > 0 or not isinstance(contents, dict):
             return
+        if isinstance(file, (str, os.PathLike)) and os.path.abspath(file) in _written:
+            return  # another training of this process begins there
         for key, value in contents.items():
             if isinstance(value, dict) and value.get("state") and "param_groups" in value:
                 self._loaded_optimizers.append((str(key), value))
             elif isinstance(value, dict) and "last_epoch" in value and "_step_count" in value:
                 self._loaded_schedulers.append(value)
+            elif isinstance(value, dict) and {"scale", "growth_factor", "backoff_factor"} <= set(value):
+                self._loaded_scales.append(float(value["scale"]))
 
     def optimizer_loads(self) -> None:
         self._optimizer_was_loaded = True
@@ -90,7 +107,12 @@ class Schedules:
         self._loaded_schedulers = []
         return original(scheduler, *args, **kwargs)
 
-    def check_resumed(self, optimizer: Any) -> None:
+    def _load_scaler(self, original: Any, scaler: Any, *args: Any, **kwargs: Any) -> Any:
+        self._loaded_scales = []
+        return original(scaler, *args, **kwargs)
+
+    def check_resumed(self, optimizer: Any, scales: List[float]) -> None:
+        """scales: of the scalers in use."""
         assert self._training.record is not None
         groups = optimizer.param_groups
         if not self._optimizer_was_loaded:
@@ -104,6 +126,11 @@ class Schedules:
             self._loaded_optimizers = []
             return
         self._training.check("resumed_without_optimizer")
+        if len(self._loaded_scales) == 1 and len(scales) == 1:
+            self._training.check("resumed_without_scaler")
+            if scales != self._loaded_scales:
+                seen = f"scales by {scales[0]:g}, the checkpoint by {self._loaded_scales[0]:g}"
+                self._training.find("resumed_without_scaler", ["GradScaler"], seen)
         for scheduler in list(self._schedulers):
             if getattr(scheduler, "optimizer", None) is not optimizer or not self._loaded_schedulers:
                 continue

@@ -11,6 +11,8 @@ import torch
 from . import _hooks
 from ._sound_training import OptimizerState, Training, identity, is_nonzero, parameters_of, sample_of
 
+_COUNTED = 8  # parameters of which an optimizer's own count is read
+
 
 class Steps:
     """Looks at the parameters of optimizers, by identity."""
@@ -19,6 +21,9 @@ class Steps:
         self._training = training
         self._orphans: Dict[int, Tuple[int, torch.Tensor]] = {}
         self._held_by_others: Set[int] = set()
+        # By parameter: the optimizer that used its gradient last, and which gradient that was.
+        self._applied: Dict[int, Tuple[Any, Any]] = {}
+        self._twice: List[int] = []
         self._optimizer_keys: Dict[Tuple[Any, ...], Tuple[Any, int, bool]] = {}
 
     def begin_step(self, optimizer: Any) -> None:
@@ -33,8 +38,11 @@ class Steps:
         self._training.check("frozen_parameter_updated")
         frozen = [p for p, _ in gradients if not p.requires_grad and id(p) in state.trainable]
         state.frozen = [(p, sample_of(p)) for p in frozen]
-        state.written = []
+        state.written, state.counted = [], []
+        if len(self._training.optimizers) > 1:
+            self._check_two(optimizer, gradients)
         if state.is_pytorch and not has_closure and not _hooks.is_compiling():
+            state.counted = _counts(optimizer, [p for p, _ in gradients])
             state.written = [(p, p._version) for p, g in gradients if not _hooks.is_sharded(p) and p.requires_grad]
 
     def _check_used_twice(self, state: OptimizerState, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
@@ -49,6 +57,45 @@ class Steps:
         if sample is not None and state.sample is not None and torch.equal(sample, state.sample) and bool(sample.any()):
             seen = f"{state.name} stepped twice with the same gradients, without a backward pass between"
             self._training.find("gradient_used_twice", [], seen, _hooks.place_of_caller())
+
+    def _check_two(self, optimizer: Any, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
+        """Looks for gradients that another optimizer used as they are."""
+        if not self._training.state_of(optimizer).is_pytorch:
+            return
+        self._training.check("parameter_in_two_optimizers")
+        rates = {id(p): group.get("lr") for group in optimizer.param_groups for p in group["params"]}
+        shared = []
+        for parameter, gradient in gradients:
+            key = (self._training.num_backwards, *identity(gradient))
+            other, used = self._applied.get(id(parameter), (None, None))
+            if rates.get(id(parameter)) == 0:
+                continue
+            if used == key and other is not None and other() is not None and other() is not optimizer and is_nonzero(gradient):
+                shared.append(parameter)
+            self._applied[id(parameter)] = (weakref.ref(optimizer), key)
+        if not shared:
+            return
+        self._twice.append(self._training.iteration)
+        if len(set(self._twice)) == 2:
+            seen = "two optimizers stepped with the same gradient of it"
+            self._training.find("parameter_in_two_optimizers", [self._training.name_of(p) for p in shared], seen, iteration=self._twice[0])
+
+    def _check_counted(self, optimizer: Any, state: OptimizerState) -> None:
+        """Looks whether the optimizer's own count of steps went up by more than one, or down."""
+        counted, state.counted = state.counted, []
+        if not counted or getattr(optimizer, "found_inf", None) is not None:
+            return
+        held = [p for p, _ in counted if p in optimizer.state]
+        after = {id(p): count for p, count in _counts(optimizer, held)}
+        for parameter, before in counted:
+            if id(parameter) not in after:
+                continue
+            self._training.check("step_not_counted")
+            # 0: a hook of the program's own left it out.
+            if after[id(parameter)] - before not in (0, 1):
+                seen = f"{state.name} counted from {before:g} to {after[id(parameter)]:g} in one step"
+                self._training.find("step_not_counted", [self._training.name_of(parameter)], seen)
+                return
 
     def check_recreated(self, optimizer: Any) -> None:
         key = (type(optimizer), *(id(p) for p in parameters_of(optimizer)))
@@ -76,6 +123,7 @@ class Steps:
             if missed:
                 seen = f"{state.name}.step() left it as it was, with a gradient"
                 self._training.find("parameter_not_written", [self._training.name_of(p) for p in missed], seen)
+        self._check_counted(optimizer, state)
         frozen, state.frozen = state.frozen, []
         moved = [p for p, before in frozen if before is not None and not torch.equal(before, sample_of(p))]
         if moved:
@@ -145,3 +193,15 @@ class Steps:
                     seen += f"; {type(optimizer).__name__} holds another tensor of its shape, which no model has any more"
                     break
         self._training.find("parameter_in_no_optimizer", [self._training.name_of(parameter)], seen, iteration=first)
+
+
+def _counts(optimizer: Any, parameters: List[torch.Tensor]) -> List[Tuple[torch.Tensor, float]]:
+    """How often the optimizer stepped by its own count, of the first parameters; 0 where it has no state yet."""
+    found = []
+    for parameter in parameters[:_COUNTED]:
+        count = optimizer.state[parameter].get("step") if parameter in optimizer.state else 0
+        if isinstance(count, torch.Tensor):
+            count = float(count) if count.device.type == "cpu" else None
+        if count is not None:
+            found.append((parameter, float(count)))
+    return found

@@ -53,6 +53,8 @@ class OptimizerState:
         self.kept: List[str] = []
         self.sample: Optional[torch.Tensor] = None
         self.written: List[Tuple[torch.Tensor, int]] = []
+        # Parameters, and how often the optimizer stepped by its own count.
+        self.counted: List[Tuple[torch.Tensor, float]] = []
         self.zeroed: Optional[Tuple[int, str]] = None
         self.trainable: Set[int] = set()
         # Parameters that were trainable, with a gradient, and their values before the step.
