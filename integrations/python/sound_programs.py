@@ -91,7 +91,7 @@ def fork_rank(jobs, rank, ranks, port, directory, seed):
     if child:
         return child
     try:
-        signal.alarm(240)
+        signal.alarm(120 + 60 * len(jobs))
         import torch.distributed as dist
 
         with open(os.path.join(directory, f"output{rank}"), "w", encoding="utf-8") as file:
@@ -198,10 +198,10 @@ def main():
             found += ok
             if options.show or not ok:
                 print(f"{program.__name__} {fault}, seed {seed}:\n{text}", flush=True)
-        print(f"{program.__name__:20}{fault:34}{rule:32}{found} of {options.seeds}", flush=True)
+        print(f"{program.__name__:26}{fault:34}{rule:32}{found} of {options.seeds}", flush=True)
         failed += found < options.seeds
     for number, job in enumerate(together):
-        print(f"{job[0].__name__:20}{job[1]:34}{job[2]:32}{counts[number]} of {total}", flush=True)
+        print(f"{job[0].__name__:26}{job[1]:34}{job[2]:32}{counts[number]} of {total}", flush=True)
         failed += counts[number] < total
     for program, seed in itertools.product([p for p in ALONE if is_wanted(p, "")], range(options.healthy)):
         text = run_alone(program, "", seed)
