@@ -17,6 +17,7 @@ def _compile(ctx, toolchain, src, output, headers, flags):
     args.add_all(["-x", "cu", (["-std=c++17"] + standards)[-1], "-O3", "-lineinfo", "-Xcompiler", "-fPIC", src, "-o", output])
     args.add("-ccbin", toolchain.compiler_executable)
     args.add_all(flags)
+    args.add_all(ctx.attr._copts[BuildSettingInfo].value)
     args.add_all(headers.defines, before_each = "-D")
     args.add_all(headers.includes, before_each = "-I")
     args.add_all(headers.quote_includes, before_each = "-I")
@@ -87,6 +88,7 @@ _cuda_library = rule(
         "srcs": attr.label_list(allow_files = [".cu"]),
         "_architectures": attr.label(default = "//third_party/cuda:architectures"),
         "_cc_toolchain": attr.label(default = "@rules_cc//cc:current_cc_toolchain"),
+        "_copts": attr.label(default = "//third_party/cuda:copts"),
         "_nvcc": attr.label(cfg = "exec", default = "@cuda//:nvcc", executable = True),
     },
     fragments = ["cpp"],
