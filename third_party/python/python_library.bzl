@@ -3,17 +3,23 @@
 The repository's found.bzl has
 
   FOUND       True iff the interpreter, its Python.h and pybind11 were found,
+  CACHE_TAG   "cpython-311", the interpreter's sys.implementation.cache_tag; empty if not found,
   EXT_SUFFIX  the end of an extension module's file name, ".cpython-311-x86_64-linux-gnu.so"; empty if not found.
 
 The environment's PYTHON_HOME is the prefix of both; PYTHON_INTERPRETER and PYBIND11_INCLUDE name one of them elsewhere.
 """
 
-_ASK = "import sysconfig; print(sysconfig.get_path('include')); print(sysconfig.get_config_var('EXT_SUFFIX'))"
+_ASK = """
+import sys, sysconfig
+print(sysconfig.get_path("include"))
+print(sysconfig.get_config_var("EXT_SUFFIX"))
+print(sys.implementation.cache_tag)
+"""
 
 def _python_library_impl(ctx):
     home = ctx.os.environ.get("PYTHON_HOME", "/usr")
     interpreter = ctx.path(ctx.os.environ.get("PYTHON_INTERPRETER", home + "/bin/python3"))
-    found, suffix = False, ""
+    found, suffix, tag = False, "", ""
     if interpreter.exists:
         answer = ctx.execute([interpreter, "-I", "-c", _ASK])
         lines = answer.stdout.split("\n")
@@ -22,8 +28,8 @@ def _python_library_impl(ctx):
         if found:
             ctx.symlink(lines[0], "python")
             ctx.symlink(pybind11, "pybind11_include/pybind11")
-            suffix = lines[1]
-    ctx.file("found.bzl", "FOUND = %r\nEXT_SUFFIX = %r\n" % (found, suffix))
+            suffix, tag = lines[1:3]
+    ctx.file("found.bzl", "FOUND = %r\nCACHE_TAG = %r\nEXT_SUFFIX = %r\n" % (found, tag, suffix))
     ctx.symlink(ctx.attr.build_file, "BUILD.bazel")
 
 python_library = repository_rule(

@@ -20,10 +20,9 @@ from typing import Any
 try:
     from optim_test_tools import _ott
 except ImportError as error:
-    raise ImportError(
-        f"{error}; the wheel is for the Python that it was built for, and one by Bazel alone also uses the shared libraries of the "
-        "machine that it was built on (docs/python.md)"
-    ) from None
+    from optim_test_tools import _import_error
+
+    raise ImportError(_import_error.explain(error)) from None
 
 from optim_test_tools import profiler
 from optim_test_tools._compare import Comparison, Dump, RunsComparison, Verdict, compare, compare_runs, load_dump
