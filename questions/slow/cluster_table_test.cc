@@ -126,6 +126,28 @@ TEST(FormatClusterTable, ShowsLateRanksGroupsAndHistory) {
           "most work, of 9 intervals: rank 2 (node1) in 7, rank 0 (node0) in 2\n"));
 }
 
+TEST(FormatClusterTable, SaysOfTheFirstIntervalNothingTwice) {
+  for (const int num_intervals : {1, 2}) {
+    ClusterStats stats = Stats("");
+    stats.mutable_history()->mutable_straggler()->set_rank(2);
+    stats.mutable_history()->set_num_all_intervals(num_intervals);
+    const auto has_history = HasSubstr("in a row");
+    if (num_intervals == 1) {
+      EXPECT_THAT(FormatClusterTable(stats), Not(has_history));
+    } else {
+      EXPECT_THAT(FormatClusterTable(stats), has_history);
+    }
+  }
+}
+
+TEST(FormatClusterTable, NamesTheMeasurementsThatTogetherHaveTheExcess) {
+  EXPECT_THAT(FormatClusterTable(Stats(R"(
+                  straggler { rank: 2 work_seconds: 0.02 median_work_seconds: 0.01 slower_by: 1
+                              parts { measurement: "a" excess_seconds: 0.006 }
+                              parts { measurement: "b" excess_seconds: 0.004 } })")),
+              HasSubstr("; in everything: \"a\" (+6 ms), \"b\" (+4 ms)\n"));
+}
+
 TEST(FormatClusterTable, ShowsWhoComesLastToCollectives) {
   const std::string table = FormatClusterTable(Stats(R"(
       arrivals {
@@ -166,10 +188,10 @@ TEST(FormatClusterTable, NamesMeasurementsAndSaysWhoseCpuWasTaken) {
       SlowRankLines(Stats(R"(
       detectable: 0.05
       slow_measurements { name: "attention" rank: 1 host: "vm" slower_by: 0.2 slower_by_low: 0.18
-                          slower_by_high: 0.23 share_of_iteration: 0.004 }
+                          slower_by_high: 0.23 share_of_iteration: 0.25 }
       cpu_taken { num_watched: 4 num_taken: 1 ranks { rank: 2 host: "vm" share: 0.36 } })")),
       ElementsAre(
-          "attention: rank 1 (vm) takes 20.0% longer than the others (18.0 to 23.0%), 0.4% of an iteration",
+          "attention: rank 1 (vm) takes 20.0% longer than the others (18.0 to 23.0%), 25.0% of an iteration",
           "slowest rank: none stands out (an excess of 5% would have shown)",
           "CPU taken: others had that of rank 2 (vm) for 36% of its work, which counts as nobody's"));
   EXPECT_THAT(

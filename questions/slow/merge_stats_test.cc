@@ -257,6 +257,19 @@ TEST(MergeStats, OnlyRanksThatDoLikeWorkAreCompared) {
   EXPECT_EQ(stats.slow_measurements_size(), 0);
 }
 
+TEST(MergeStats, TheSlowestOfAllGroupsIsNamed) {
+  const std::vector<std::string> groups = {"a", "a", "a", "b", "b", "b", "c", "c", "c"};
+  for (int slowest = 0; slowest < 9; slowest += 3) {
+    std::vector<StopwatchStats> reports;
+    for (int rank = 0; rank < 9; ++rank) {
+      const double excess = rank == slowest ? 0.008 : rank % 3 == 0 ? 0.004 : 0;
+      reports.push_back(Report(rank, 0.03, {{"forward", 0.01 + excess}, {"allreduce*", 0.02 - excess}}));
+      reports.back().set_world_size(9);
+    }
+    EXPECT_EQ(MergeStats(reports, 9, groups).straggler().rank(), slowest);
+  }
+}
+
 TEST(MergeStats, SaysFromWhichRanksTheCpuWasTaken) {
   std::vector<StopwatchStats> reports = FourRanks(-1, 0);
   for (StopwatchStats& report : reports) {
@@ -507,6 +520,16 @@ TEST(StragglerTracker, CountsWindowsInARowInWhichTheSameRankIsSlow) {
       most = static_cast<int>(count.num_intervals());
     }
     EXPECT_EQ(history.slowest_size(), static_cast<int>(num_slowest.size()));
+  }
+}
+
+TEST(StragglerTracker, CountsNobodyAsSlowestOfOneRank) {
+  ClusterSummary summary;
+  for (int num_ranks = 1; num_ranks <= 2; ++num_ranks) {
+    internal::RankReport of_rank;
+    *of_rank.mutable_stats() = FourRanks(0, 0.018)[num_ranks - 1];
+    summary.Merge(*ClusterSummary::OfRank(of_rank));
+    EXPECT_EQ(StragglerTracker().Add(summary, 0).num_all_intervals(), num_ranks - 1);
   }
 }
 
