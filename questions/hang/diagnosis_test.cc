@@ -304,6 +304,21 @@ TEST(DiagnoseHang, ASkippedOperationIsSeenByTheIterations) {
   EXPECT_THAT(verdict.verdict(), HasSubstr("called: there it left out one before"));
 }
 
+TEST(DiagnoseHang, ASkippedOperationIsNamedRatherThanNamesThatDifferByIt) {
+  JobForTest test(4);
+  const int world = test.Group("dp0", {0, 1, 2, 3});
+  for (int rank = 0; rank < 4; ++rank) {
+    for (int i = 1; i <= 4; ++i) {
+      test.Call(rank, world, i, rank == 3 && i == 4 ? "broadcast" : "allreduce",
+                i < 4 ? Progress::kCompleted : Progress::kEntered)
+          .iteration = rank == 3 && i > 2 ? i + 1 : i;
+    }
+  }
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(3)) << verdict.verdict();
+  EXPECT_THAT(verdict.verdict(), HasSubstr("left out one before"));
+}
+
 TEST(DiagnoseHang, WhatWasSkippedBeforeTheRecordBeginsIsSaidToBeEarlier) {
   JobForTest test(4);
   const int world = test.Group("dp0", {0, 1, 2, 3});
