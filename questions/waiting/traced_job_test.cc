@@ -5,6 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/questions/waiting/traces_for_test.h"
@@ -157,6 +162,33 @@ TEST(TracedJob, ClocksOfTwoMachinesAreFoundByTheEndsOfCollectives) {
     EXPECT_LT(job.clocks[1].error_bound, 10'000);
     ASSERT_EQ(job.hold_ups.found.size(), 1U) << late;
     EXPECT_EQ(job.hold_ups.found[0].rank, late > 0 ? 1 : 0);
+  }
+}
+
+TEST(TracedJob, WhatDoesNotNeedAllRanksTellsNothingOfClocks) {
+  for (const char* const name : {"broadcast", "reduce", "allreduce", "ncclDevKernel_AllGather_RING_LL"}) {
+    std::vector<Profile> ranks = TwoRanks(0, 25 * kMillisecond);
+    for (Profile& profile : ranks) profile.collective_kinds.at(0).name = name;
+    const bool needs_all = absl::StrContains(absl::AsciiStrToLower(name), "all");
+    EXPECT_EQ(DescribeForTest(ranks).clocks[1].is_known, needs_all) << name;
+  }
+}
+
+TEST(TracedJob, FiguresOfEachRankAreALineOfJson) {
+  const TracedJob job = DescribeForTest(TwoRanks(20 * kMillisecond, 0));
+  const std::vector<std::string> lines = absl::StrSplit(SplitsToJson(job), '\n');
+  ASSERT_EQ(lines.size(), 3U);
+  for (const TracedJob::Rank& rank : job.ranks) {
+    const std::string& line = lines[rank.rank];
+    EXPECT_THAT(line, HasSubstr(absl::StrCat("{\"rank\":", rank.rank, ",")));
+    const auto expect = [&](const char* name, int64_t nanoseconds) {
+      EXPECT_THAT(line, HasSubstr(absl::StrFormat(",\"%s\":%.6f", name, 1e-6 * nanoseconds)));
+    };
+    expect("total_time", rank.split.total);
+    expect("busy_time", rank.split.busy);
+    expect("idle_time", rank.split.idle);
+    expect("total_comm_time", rank.split.communication);
+    expect("total_memcpy_time", rank.split.copies);
   }
 }
 
