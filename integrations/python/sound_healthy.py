@@ -445,6 +445,16 @@ def clipped_often(fault):
         optimizer.step()
 
 
+def fused(fault):
+    """An optimizer in one kernel, as Hugging Face's Trainer has it."""
+    model = Net()
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss_of(model, batch()).backward()
+        optimizer.step()
+
+
 def dropout_grows(fault):
     """The chance to drop begins with 0."""
     model = Net(dropout=0.0)
@@ -460,5 +470,5 @@ PROGRAMS = [
     gan_with_critics, recurrent, vae, siamese, lora, ema, momentum_encoder, experts, recomputed, recomputed_inside, reinforcement,
     actor_critic, hogwild, scaled_with_infinities, endless, fine_tuned, unused_output, adversarial, frozen_norm, style, evolution,
     by_hand, double_backward,
-    detached_at_first, detached_inside_at_first, trained_twice, shared_encoder, clipped_often, dropout_grows,
+    detached_at_first, detached_inside_at_first, trained_twice, shared_encoder, clipped_often, fused, dropout_grows,
 ]

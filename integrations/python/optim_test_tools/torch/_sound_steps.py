@@ -43,7 +43,12 @@ class Steps:
             self._check_two(optimizer, gradients)
         if state.is_pytorch and not has_closure and not _hooks.is_compiling():
             state.counted = _counts(optimizer, [p for p, _ in gradients])
-            state.written = [(p, p._version) for p, g in gradients if not _hooks.is_sharded(p) and p.requires_grad]
+            # Fused kernels leave the version of what they write as it was.
+            fused = {id(p) for group in optimizer.param_groups if group.get("fused") for p in group["params"]}
+            if fused and self._training.record is not None:
+                self._training.record.not_checked("parameter_not_written", "a fused optimizer leaves no mark on what it writes")
+            held = [p for p, _ in gradients if p.requires_grad and not _hooks.is_sharded(p) and id(p) not in fused]
+            state.written = [(p, p._version) for p in held]
 
     def _check_used_twice(self, state: OptimizerState, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
         if state.num_steps == 0:
