@@ -45,7 +45,7 @@ function addLearning() {
       const excluded = points.filter(point => point.difference[1] > 0 || point.difference[2] < 0);
       part.selectAll('circle').data(excluded).join('circle').attr('class', 'excluded').attr('r', 4).attr('fill', colorOf('bad'))
           .attr('cx', point => x(point.x)).attr('cy', point => y(point.difference[0]));
-      addXAxis(part, {x, innerWidth: inner, innerHeight: 164, formatX: d3.format('~s')});
+      addXAxis(part, {x, innerWidth: inner, innerHeight: 164, formatX: value => d3.format(value < 1000 ? '~g' : '~s')(value)});
       node.append(legend([['total', 'A'], ['work', 'B'], ['idle', 'margin'], ['bad', 'differs']]));
       return {marks: points.map(point => ({
         x: margin.left + x(point.x), y: margin.top + curves.y(point.b[0]),
