@@ -14,7 +14,7 @@
 #include "ott/questions/kernels/prof_command.h"
 #include "ott/questions/questions.h"
 #include "ott/questions/waiting/waiting_answer.h"
-#include "tools/capture/profile_command.h"
+#include "tools/profile/profile_command.h"
 #include "tools/report/page.h"
 #include "tools/report/report_command.h"
 #include "tools/trace/trace_command.h"
@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
     if (question.add_commands != nullptr) AddCommands(line, question.title, question.add_commands);
   }
   AddCommands(line, ott::waiting::kQuestion.title, ott::trace::AddTraceCommand);
-  AddCommands(line, ott::kernels::kKernelsTitle, ott::capture::AddProfileCommand);
+  AddCommands(line, ott::kernels::kKernelsTitle, ott::profile::AddProfileCommand);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

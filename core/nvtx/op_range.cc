@@ -164,7 +164,7 @@ class OpRangeCore {
                     Place place) {
     OpRangeThread& thread = threads_.Get();
     OpRangeThread::Range& range = thread.Push(op.name, place);
-    OpDescription description;
+    LabelledOp description;
     description.name = op.name;
     description.args = args;
     description.attributes = attributes;
@@ -285,7 +285,7 @@ class OpRangeCore {
     ++range.num_nvtx_ranges;
   }
 
-  static OpRangeThread::Told Tell(OpObserver* observer, const OpNode& op, const OpDescription& description,
+  static OpRangeThread::Told Tell(OpObserver* observer, const OpNode& op, const LabelledOp& description,
                                   const OpRangeThread& thread, const OpRangeThread::Range& range,
                                   Place place) {
     if (observer == nullptr) return {};

@@ -252,7 +252,7 @@ void FormatLayerLabel(std::string_view name, TextBuffer& text) {
   text.Finish(OneLine(name, Literal("layer:", text.Start(kMaxFixedSize + MaxSizeOfOneLine(name)))));
 }
 
-void FormatOpJson(const OpDescription& op, const OpRecord& record, TextBuffer& text) {
+void FormatOpJson(const LabelledOp& op, const OpRecord& record, TextBuffer& text) {
   const std::string_view file = op.source.file == nullptr ? "" : op.source.file;
   char* to = text.Start(kMaxFixedSize + MaxSizeOfEscaped(op.name) + MaxSizeOfEscaped(op.module) +
                         MaxSizeOfEscaped(file) + MaxSizeOfArgs(op.args) + MaxSizeOfArgs(op.attributes));

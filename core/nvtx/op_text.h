@@ -47,7 +47,7 @@ struct OpRecord {
   bool layouts = true;
 };
 
-struct OpDescription {
+struct LabelledOp {
   std::string_view name;
   absl::Span<const OpArg> args;
   absl::Span<const OpArg> attributes;
@@ -77,7 +77,7 @@ void FormatLayerLabel(std::string_view name, TextBuffer& text);
 // {"op":"linear","module":"encoder.0","args":[...],"attributes":{...},"direction":"forward","seq":12,
 // "source":"train.cc:42"} in one line; what is empty is left out. What is not UTF-8 becomes U+FFFD; numbers
 // that JSON lacks become "NaN", "Infinity" and "-Infinity".
-void FormatOpJson(const OpDescription& op, const OpRecord& record, TextBuffer& text);
+void FormatOpJson(const LabelledOp& op, const OpRecord& record, TextBuffer& text);
 
 }  // namespace ott::internal
 

@@ -21,14 +21,14 @@ std::string Label(std::string_view name, int64_t seq, const std::vector<OpArg>& 
   return text.c_str();
 }
 
-std::string Json(const OpDescription& op, const OpRecord& record = {}) {
+std::string Json(const LabelledOp& op, const OpRecord& record = {}) {
   TextBuffer text;
   FormatOpJson(op, record, text);
   return text.c_str();
 }
 
 std::string JsonOfArgs(const std::vector<OpArg>& args, const OpRecord& record = {}) {
-  OpDescription op;
+  LabelledOp op;
   op.name = "op";
   op.args = args;
   std::string json = Json(op, record);
@@ -39,7 +39,7 @@ std::string JsonOfArgs(const std::vector<OpArg>& args, const OpRecord& record = 
 }
 
 std::string JsonOfName(std::string_view name) {
-  OpDescription op;
+  LabelledOp op;
   op.name = name;
   std::string json = Json(op);
   return json.substr(6, json.find(",\"args\":[],") - 6);
@@ -106,7 +106,7 @@ TEST(OpText, JsonHasEverythingInOneLine) {
   const OpArg args[] = {{"input", input}, {"eps", 1e-5}};
   const std::vector<int64_t> stride = {1, 1};
   const OpArg attributes[] = {{"stride", stride}, {"groups", 1}};
-  OpDescription op;
+  LabelledOp op;
   op.name = "linear";
   op.args = args;
   op.attributes = attributes;
@@ -121,7 +121,7 @@ TEST(OpText, JsonHasEverythingInOneLine) {
 }
 
 TEST(OpText, JsonOfABackwardNodeNamesTheThreadThatCounted) {
-  OpDescription op;
+  LabelledOp op;
   op.name = "MulBackward0";
   op.backward = true;
   op.seq = 3;

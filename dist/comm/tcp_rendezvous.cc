@@ -39,7 +39,7 @@ struct Hello {
 
 // Rank 0's answer; then `size` bytes, which are the token and a SocketAddress for each rank, or an error's
 // message.
-struct Answer {
+struct Reply {
   char magic[sizeof(kMagic)] = {};
   int32_t status_code = 0;
   int32_t size = 0;
@@ -61,7 +61,7 @@ T FromBytes(std::string_view bytes) {
 bool HasMagic(const char* magic) { return std::memcmp(magic, kMagic, sizeof(kMagic)) == 0; }
 
 std::string AnswerWith(absl::StatusCode code, const std::string& payload) {
-  Answer answer;
+  Reply answer;
   answer.status_code = static_cast<int32_t>(code);
   answer.size = static_cast<int32_t>(payload.size());
   return ToBytes(answer) + payload;
@@ -397,14 +397,14 @@ absl::StatusOr<std::string> ReceiveTable(const Socket& root, const std::string& 
     return absl::UnavailableError(absl::StrCat("what listens at ", where, " is no rank 0 of this job, ", why,
                                                "; set OTT_MASTER_PORT to a free port"));
   };
-  const absl::StatusOr<std::string> bytes = root.ReceiveExactly(sizeof(Answer), deadline);
+  const absl::StatusOr<std::string> bytes = root.ReceiveExactly(sizeof(Reply), deadline);
   if (absl::IsDeadlineExceeded(bytes.status())) {
     return absl::DeadlineExceededError(
         absl::StrCat("connected to ", where, ", but no answer of rank 0 within ", deadline.Seconds(),
                      " s; if another program listens there, set OTT_MASTER_PORT to a free port"));
   }
   if (!bytes.ok()) return foreign(std::string(bytes.status().message()));
-  const auto answer = FromBytes<Answer>(*bytes);
+  const auto answer = FromBytes<Reply>(*bytes);
   const auto code = static_cast<absl::StatusCode>(answer.status_code);
   const size_t table_size = sizeof(uint64_t) + world_size * sizeof(SocketAddress);
   constexpr int32_t kLongestMessage = 1 << 20;

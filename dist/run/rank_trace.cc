@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/profile/write_trace.h"
+#include "ott/core/trace/write_trace.h"
 #include "ott/dist/directory/run_directory.h"
 
 namespace ott {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
-#include "ott/core/profile/profiler.h"
+#include "ott/core/trace/profiler.h"
 #include "ott/dist/comm/clock_align.h"
 #include "ott/dist/comm/communicator.h"
 

@@ -7,8 +7,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ott/core/profile/trace_reader.h"
 #include "ott/core/stopwatch/stopwatch.h"
+#include "ott/core/trace/trace_reader.h"
 #include "ott/dist/comm/ranks_gtest.h"
 #include "ott/dist/directory/run_directory.h"
 

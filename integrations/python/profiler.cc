@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "integrations/python/status.h"
-#include "ott/core/profile/profiler.h"
-#include "ott/core/profile/write_trace.h"
+#include "ott/core/trace/profiler.h"
+#include "ott/core/trace/write_trace.h"
 
 namespace ott::python {
 namespace {

@@ -25,7 +25,7 @@
 #include "ott/core/nvtx/op_observer.h"
 #include "ott/core/nvtx/op_range.h"
 #include "ott/core/nvtx/op_text.h"
-#include "ott/core/profile/profiler.h"
+#include "ott/core/trace/profiler.h"
 #include "ott/integrations/torch/tensor.h"
 
 namespace ott {

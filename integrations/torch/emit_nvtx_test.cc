@@ -26,7 +26,7 @@
 #include "ott/core/nvtx/op_range.h"
 #include "ott/core/op_log/op_log.h"
 #include "ott/core/op_log/op_log_reader.h"
-#include "ott/core/profile/profiler.h"
+#include "ott/core/trace/profiler.h"
 
 namespace ott {
 namespace {

@@ -71,8 +71,8 @@ absl::StatusOr<Sides> SplitSides(const AbFlags& flags) {
   return sides;
 }
 
-CompareOptions OptionsOf(const AbFlags& flags) {
-  CompareOptions options;
+FasterOptions OptionsOf(const AbFlags& flags) {
+  FasterOptions options;
   options.error = (100 - flags.confidence_percent) / 100;
   options.margin = flags.margin_percent / 100;
   options.location = flags.location == "mean" ? Location::kMean : Location::kMedian;
@@ -134,7 +134,7 @@ struct Answered {
 
 absl::StatusOr<Answered> RunCommands(const AbFlags& flags, const Sides& sides) {
   OTT_ASSIGN_OR_RETURN(TurnOptions turns, TurnOptionsOf(flags, sides));
-  CompareOptions options = OptionsOf(flags);
+  FasterOptions options = OptionsOf(flags);
   options.max_runs = turns.max_runs;
   if (const size_t fewest = FewestRunsInTurn(options.error); turns.max_runs < fewest) {
     return absl::InvalidArgumentError(
@@ -174,8 +174,9 @@ absl::StatusOr<Answered> RunCommands(const AbFlags& flags, const Sides& sides) {
 }
 
 absl::StatusOr<Answered> ReadFiles(const AbFlags& flags, const Sides& sides) {
-  OTT_ASSIGN_OR_RETURN(Samples samples,
-                       ReadSides(sides.a, sides.b, flags.measure == "cpu" ? Clock::kCpu : Clock::kWall));
+  OTT_ASSIGN_OR_RETURN(
+      Samples samples,
+      ReadSides(sides.a, sides.b, flags.measure == "cpu" ? ClockKind::kCpu : ClockKind::kWall));
   OTT_ASSIGN_OR_RETURN(Comparison comparison, Compare(samples, OptionsOf(flags)));
   return Answered{std::move(comparison), std::move(samples)};
 }

@@ -43,7 +43,7 @@ class Simulation {
   }
 
   void AddMeasurement(const std::string& name, double seconds, Process* process) {
-    Measurement measurement;
+    MeasurementSamples measurement;
     measurement.name = name;
     const double of_process = seconds * std::exp(0.01 * normal_(random_));
     for (int i = 0; i < 30; ++i)
@@ -67,7 +67,7 @@ class Simulation {
   int number_ = 0;
 };
 
-Comparison MustCompare(const Samples& samples, const CompareOptions& options = CompareOptions()) {
+Comparison MustCompare(const Samples& samples, const FasterOptions& options = FasterOptions()) {
   const absl::StatusOr<Comparison> comparison = Compare(samples, options);
   EXPECT_TRUE(comparison.ok()) << comparison.status();
   return comparison.ok() ? *comparison : Comparison();
@@ -90,7 +90,7 @@ TEST(Compare, TenPercentMoreTimeIsSlower) {
 }
 
 TEST(Compare, WhatIsInsideOfTheMarginIsTheSame) {
-  CompareOptions options;
+  FasterOptions options;
   options.margin = 0.05;
   const Comparison comparison = MustCompare(Simulation(3).MakeSamples(20, 1), options);
   EXPECT_EQ(comparison.answer.verdict, AbResult::SAME);
@@ -98,7 +98,7 @@ TEST(Compare, WhatIsInsideOfTheMarginIsTheSame) {
 }
 
 TEST(Compare, WideIntervalsCannotTellAndSayHowManyRunsWould) {
-  CompareOptions options;
+  FasterOptions options;
   options.margin = 0.001;
   const Comparison comparison = MustCompare(Simulation(4).MakeSamples(5, 1), options);
   EXPECT_EQ(comparison.answer.verdict, AbResult::CANNOT_TELL);
@@ -123,7 +123,7 @@ TEST(Compare, ThreeRunsASideTellAt95PercentAndNotAt99) {
   const Samples samples = Simulation(6).MakeSamples(3, 0.5);
   EXPECT_EQ(MustCompare(samples).answer.verdict, AbResult::CANNOT_TELL);
   EXPECT_THAT(DescribeAnswer(MustCompare(samples)), HasSubstr("too few for 99 %"));
-  CompareOptions options;
+  FasterOptions options;
   options.error = 0.05;
   EXPECT_EQ(MustCompare(samples, options).answer.verdict, AbResult::FASTER);
 }
@@ -167,7 +167,7 @@ TEST(Compare, FamiliesOfMeasurementsAreRarelyCalledDifferent) {
 // Each pair of runs in turn is looked at, and the first verdict is taken.
 TEST(Compare, LookingAfterEachBlockDoesNotMakeItWrongMoreOften) {
   constexpr int kTrials = 200;
-  CompareOptions options;
+  FasterOptions options;
   options.max_runs = 12;
   int wrong = 0;
   for (int trial = 0; trial < kTrials; ++trial) {
@@ -253,14 +253,14 @@ TEST(Compare, IterationsOfWarmUpDoNotCount) {
   const Comparison comparison = MustCompare(samples);
   EXPECT_EQ(comparison.answer.verdict, AbResult::FASTER);
   EXPECT_EQ(comparison.locations_b[0].num_warm_up, 10);
-  CompareOptions options;
+  FasterOptions options;
   options.warm_up = 0;
   options.location = Location::kMean;
   EXPECT_EQ(MustCompare(samples, options).answer.verdict, AbResult::SLOWER);
 }
 
 TEST(Compare, MoreWarmUpThanIterationsIsAnError) {
-  CompareOptions options;
+  FasterOptions options;
   options.warm_up = 30;
   const auto comparison = Compare(Simulation(9).MakeSamples(5, 1), options);
   EXPECT_THAT(std::string(comparison.status().message()), HasSubstr("only 30 iterations"));
@@ -271,7 +271,7 @@ TEST(Compare, SomeIterationsThatBecameSlowerAreNoted) {
   for (Process& process : samples.b) {
     for (int i = 0; i < 30; i += 4) process.measurements[0].seconds[i] *= 3;
   }
-  CompareOptions options;
+  FasterOptions options;
   options.warm_up = 0;
   EXPECT_THAT(MustCompare(samples, options).notes, Contains(HasSubstr("--location mean judges that")));
   EXPECT_THAT(MustCompare(Simulation(10).MakeSamples(8, 1), options).notes, IsEmpty());
@@ -281,9 +281,9 @@ TEST(Compare, AProcessThatWasCutShortIsAnError) {
   Samples samples = Simulation(11).MakeSamples(5, 1);
   samples.iterations_must_match = true;
   samples.b[2].measurements[0].seconds.resize(20);
-  const auto comparison = Compare(samples, CompareOptions());
+  const auto comparison = Compare(samples, FasterOptions());
   EXPECT_THAT(std::string(comparison.status().message()), HasSubstr("was one cut short?"));
-  CompareOptions options;
+  FasterOptions options;
   options.accepted = {"iterations"};
   EXPECT_TRUE(Compare(samples, options).ok());
 }
@@ -291,14 +291,13 @@ TEST(Compare, AProcessThatWasCutShortIsAnError) {
 TEST(Compare, ASideWithoutRunsIsAnError) {
   Samples samples = Simulation(12).MakeSamples(5, 1);
   samples.b.clear();
-  EXPECT_THAT(std::string(Compare(samples, CompareOptions()).status().message()), HasSubstr("no runs of B"));
+  EXPECT_THAT(std::string(Compare(samples, FasterOptions()).status().message()), HasSubstr("no runs of B"));
 }
 
 TEST(Compare, NothingInCommonIsAnError) {
   Samples samples = Simulation(13).MakeSamples(5, 1);
   for (Process& process : samples.b) process.measurements[0].name = "other";
-  EXPECT_THAT(std::string(Compare(samples, CompareOptions()).status().message()),
-              HasSubstr("none in common"));
+  EXPECT_THAT(std::string(Compare(samples, FasterOptions()).status().message()), HasSubstr("none in common"));
 }
 
 TEST(Conditions, AnotherMachineIsVoidUnlessItIsMeant) {
@@ -313,7 +312,7 @@ TEST(Conditions, AnotherMachineIsVoidUnlessItIsMeant) {
     EXPECT_EQ(result.verdict, AbResult::CANNOT_TELL) << result.name;
   }
   EXPECT_THAT(DescribeAnswer(MustCompare(samples)), HasSubstr("machine of A: old; of B: new"));
-  CompareOptions options;
+  FasterOptions options;
   options.accepted = {"machine"};
   EXPECT_EQ(MustCompare(samples, options).answer.verdict, AbResult::FASTER);
   EXPECT_EQ(MustCompare(samples, options).measurements.at(0).verdict, AbResult::SLOWER);
@@ -391,7 +390,7 @@ class ReadSideTest : public ::testing::Test {
 
   // Returns the error that a file of this text makes.
   std::string ErrorOf(const std::string& text) const {
-    const auto side = ReadSide({Write("file", text)}, Clock::kWall);
+    const auto side = ReadSide({Write("file", text)}, ClockKind::kWall);
     EXPECT_FALSE(side.ok());
     EXPECT_THAT(std::string(side.status().message()), HasSubstr(dir_ + "/file"));
     return std::string(side.status().message());
@@ -430,7 +429,7 @@ class ReadSideTest : public ::testing::Test {
       ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-SideSamples MustRead(const std::vector<std::string>& paths, Clock clock = Clock::kWall) {
+SideSamples MustRead(const std::vector<std::string>& paths, ClockKind clock = ClockKind::kWall) {
   const auto side = ReadSide(paths, clock);
   EXPECT_TRUE(side.ok()) << side.status();
   return side.ok() ? *side : SideSamples();
@@ -461,13 +460,14 @@ TEST_F(ReadSideTest, FoldersAndGlobsOfRunsAreRead) {
 TEST_F(ReadSideTest, ARunWithoutARankOrWithAShorterOneIsAnError) {
   const std::string run = WriteRun("run", {{1, 1}, {1, 1}});
   std::filesystem::remove(RankDirectory(run, 1) + "/stopwatch.pb");
-  EXPECT_THAT(std::string(ReadSide({run}, Clock::kWall).status().message()),
+  EXPECT_THAT(std::string(ReadSide({run}, ClockKind::kWall).status().message()),
               HasSubstr("rank_00001/stopwatch.pb"));
-  EXPECT_THAT(std::string(ReadSide({WriteRun("cut", {{1, 1, 1}, {1, 1}})}, Clock::kWall).status().message()),
-              HasSubstr("rank 0 measured 3 iterations and rank 1 2"));
-  EXPECT_THAT(std::string(ReadSide({WriteRun("nan", {{1, NAN}})}, Clock::kWall).status().message()),
+  EXPECT_THAT(
+      std::string(ReadSide({WriteRun("cut", {{1, 1, 1}, {1, 1}})}, ClockKind::kWall).status().message()),
+      HasSubstr("rank 0 measured 3 iterations and rank 1 2"));
+  EXPECT_THAT(std::string(ReadSide({WriteRun("nan", {{1, NAN}})}, ClockKind::kWall).status().message()),
               HasSubstr("an iteration of nan seconds"));
-  EXPECT_THAT(std::string(ReadSide({WriteRun("none", {{}})}, Clock::kWall).status().message()),
+  EXPECT_THAT(std::string(ReadSide({WriteRun("none", {{}})}, ClockKind::kWall).status().message()),
               HasSubstr("no iteration was measured"));
 }
 
@@ -509,7 +509,7 @@ TEST_F(ReadSideTest, RepetitionsOfGoogleBenchmarkAreIterationsOfOneProcess) {
   EXPECT_THAT(side.processes[0].measurements[1].seconds, ElementsAre(DoubleNear(7e-9, 1e-15)));
   EXPECT_EQ(side.processes[0].conditions.at("machine"), "host");
   EXPECT_THAT(side.notes, ElementsAre(HasSubstr("frequency was scaled")));
-  EXPECT_THAT(MustRead({file}, Clock::kCpu).processes[0].measurements[0].seconds,
+  EXPECT_THAT(MustRead({file}, ClockKind::kCpu).processes[0].measurements[0].seconds,
               ElementsAre(DoubleNear(1e-6, 1e-12), DoubleNear(1.5e-6, 1e-12)));
 }
 
@@ -528,13 +528,13 @@ TEST_F(ReadSideTest, NvbenchHasTheMeanOrTheSamplesBesideIt) {
   EXPECT_THAT(side.processes[0].measurements[0].seconds, ElementsAre(0.25));
   EXPECT_EQ(side.processes[0].conditions.at("machine"), "GPU");
   const std::string file = Write("samples.json", begin + mean + "," + samples + end);
-  EXPECT_THAT(std::string(ReadSide({file}, Clock::kWall).status().message()),
+  EXPECT_THAT(std::string(ReadSide({file}, ClockKind::kWall).status().message()),
               HasSubstr("samples.bin, are not there"));
   const float values[] = {0.5f, 0.75f};
   Write("samples.bin", std::string(reinterpret_cast<const char*>(values), sizeof(values)));
   EXPECT_THAT(MustRead({file}).processes[0].measurements[0].seconds, ElementsAre(0.5, 0.75));
   Write("samples.bin", "abc");
-  EXPECT_THAT(std::string(ReadSide({file}, Clock::kWall).status().message()),
+  EXPECT_THAT(std::string(ReadSide({file}, ClockKind::kWall).status().message()),
               HasSubstr("2 samples of 4 bytes"));
 }
 
@@ -582,21 +582,21 @@ TEST_F(ReadSideTest, BadFilesGetASentenceThatNamesThem) {
 }
 
 TEST_F(ReadSideTest, WhatIsNoFileIsAnErrorAndNothingHangs) {
-  EXPECT_THAT(std::string(ReadSide({dir_ + "/none"}, Clock::kWall).status().message()),
+  EXPECT_THAT(std::string(ReadSide({dir_ + "/none"}, ClockKind::kWall).status().message()),
               HasSubstr("No such file"));
-  EXPECT_THAT(std::string(ReadSide({dir_}, Clock::kWall).status().message()),
+  EXPECT_THAT(std::string(ReadSide({dir_}, ClockKind::kWall).status().message()),
               HasSubstr("neither a run directory"));
-  EXPECT_THAT(std::string(ReadSide({"/dev/zero"}, Clock::kWall).status().message()),
+  EXPECT_THAT(std::string(ReadSide({"/dev/zero"}, ClockKind::kWall).status().message()),
               HasSubstr("no regular file"));
   ASSERT_EQ(mkfifo((dir_ + "/fifo").c_str(), 0600), 0);
-  EXPECT_THAT(std::string(ReadSide({dir_ + "/fifo"}, Clock::kWall).status().message()),
+  EXPECT_THAT(std::string(ReadSide({dir_ + "/fifo"}, ClockKind::kWall).status().message()),
               HasSubstr("no regular file"));
   Write("huge", "");
   std::filesystem::resize_file(dir_ + "/huge", uintmax_t{1} << 40);
-  EXPECT_THAT(std::string(ReadSide({dir_ + "/huge"}, Clock::kWall).status().message()),
+  EXPECT_THAT(std::string(ReadSide({dir_ + "/huge"}, ClockKind::kWall).status().message()),
               HasSubstr("more than 1 GiB"));
   std::filesystem::create_symlink("loop", dir_ + "/loop");
-  EXPECT_FALSE(ReadSide({dir_ + "/loop"}, Clock::kWall).ok());
+  EXPECT_FALSE(ReadSide({dir_ + "/loop"}, ClockKind::kWall).ok());
 }
 
 }  // namespace

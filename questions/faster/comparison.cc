@@ -27,8 +27,8 @@ constexpr size_t kMostRuns = 100'000;
 // A block has so many runs of each side.
 constexpr size_t kRunsOfBlock = 2;
 
-const Measurement* Find(const Process& process, const std::string& name) {
-  for (const Measurement& measurement : process.measurements) {
+const MeasurementSamples* Find(const Process& process, const std::string& name) {
+  for (const MeasurementSamples& measurement : process.measurements) {
     if (measurement.name == name) return &measurement;
   }
   return nullptr;
@@ -46,10 +46,10 @@ std::vector<std::string> CommonMeasurements(const Samples& samples, std::vector<
   std::set<std::string> others;
   for (const auto* side : {&samples.a, &samples.b}) {
     for (const Process& process : *side) {
-      for (const Measurement& measurement : process.measurements) others.insert(measurement.name);
+      for (const MeasurementSamples& measurement : process.measurements) others.insert(measurement.name);
     }
   }
-  for (const Measurement& measurement : samples.a.front().measurements) {
+  for (const MeasurementSamples& measurement : samples.a.front().measurements) {
     if (!AllHave(samples, measurement.name)) continue;
     common.push_back(measurement.name);
     others.erase(measurement.name);
@@ -77,8 +77,8 @@ absl::Status CheckIterations(const Samples& samples, const std::string& measurem
   return absl::OkStatus();
 }
 
-absl::StatusOr<ProcessLocation> Locate(const Process& process, const Measurement& measurement,
-                                       const CompareOptions& options) {
+absl::StatusOr<ProcessLocation> Locate(const Process& process, const MeasurementSamples& measurement,
+                                       const FasterOptions& options) {
   ProcessLocation location;
   location.num_warm_up = options.warm_up.value_or(WarmUpLength(measurement.seconds));
   if (location.num_warm_up >= measurement.seconds.size()) {
@@ -104,7 +104,7 @@ struct LocatedSides {
 
 absl::StatusOr<std::vector<ProcessLocation>> LocateSide(const std::vector<Process>& side,
                                                         const std::string& name,
-                                                        const CompareOptions& options) {
+                                                        const FasterOptions& options) {
   std::vector<ProcessLocation> located;
   for (const Process& process : side) {
     OTT_ASSIGN_OR_RETURN(const ProcessLocation location, Locate(process, *Find(process, name), options));
@@ -114,7 +114,7 @@ absl::StatusOr<std::vector<ProcessLocation>> LocateSide(const std::vector<Proces
 }
 
 absl::StatusOr<LocatedSides> LocateAll(const Samples& samples, const std::string& name,
-                                       const CompareOptions& options) {
+                                       const FasterOptions& options) {
   LocatedSides located;
   OTT_ASSIGN_OR_RETURN(located.a, LocateSide(samples.a, name, options));
   OTT_ASSIGN_OR_RETURN(located.b, LocateSide(samples.b, name, options));
@@ -258,7 +258,7 @@ AbResult::Verdict VerdictOf(const Interval& interval, double margin) {
 
 // error: of this measurement alone.
 Result CompareMeasurement(const Samples& samples, const std::string& name, const LocatedSides& located,
-                          const CompareOptions& options, double error) {
+                          const FasterOptions& options, double error) {
   const std::vector<double> a = Logarithms(located.a), b = Logarithms(located.b);
   Result result;
   result.name = name;
@@ -316,9 +316,9 @@ Result Worst(const std::vector<Result>& results) {
 
 // Medians leave out what happens in less than half of the iterations; means do not.
 std::optional<std::string> NoteOnMeans(const Samples& samples, const std::string& name,
-                                       const CompareOptions& options, const Result& by_median, double error) {
+                                       const FasterOptions& options, const Result& by_median, double error) {
   if (options.location != Location::kMedian || !by_median.low.has_value()) return std::nullopt;
-  CompareOptions of_means = options;
+  FasterOptions of_means = options;
   of_means.location = Location::kMean;
   const absl::StatusOr<LocatedSides> located = LocateAll(samples, name, of_means);
   if (!located.ok()) return std::nullopt;
@@ -332,7 +332,7 @@ std::optional<std::string> NoteOnMeans(const Samples& samples, const std::string
       (*by_mean.ratio - 1) * 100);
 }
 
-void NoteWarmUp(const Samples& samples, const std::string& name, const CompareOptions& options,
+void NoteWarmUp(const Samples& samples, const std::string& name, const FasterOptions& options,
                 const LocatedSides& located, std::vector<std::string>* notes) {
   if (options.warm_up.has_value()) return;
   size_t unsettled = 0, all = 0;
@@ -379,7 +379,7 @@ size_t FewestRunsInTurn(double error) {
   return blocks * kRunsOfBlock;
 }
 
-absl::StatusOr<Comparison> Compare(const Samples& samples, const CompareOptions& options) {
+absl::StatusOr<Comparison> Compare(const Samples& samples, const FasterOptions& options) {
   if (samples.a.empty() || samples.b.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("no runs of ", samples.a.empty() ? "A" : "B", ": there is nothing to compare with"));

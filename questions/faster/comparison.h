@@ -20,7 +20,7 @@ const char* Name(AbResult::Verdict verdict);
 
 enum class Location { kMedian, kMean };
 
-struct CompareOptions {
+struct FasterOptions {
   // An answer other than "cannot tell" may be wrong so often.
   double error = 0.01;
   // Ratios between 1 / (1 + margin) and 1 + margin are the same.
@@ -87,7 +87,7 @@ size_t FewestRunsInTurn(double error);
 
 // Returns INVALID_ARGUMENT for samples that cannot be compared: a side without processes, no measurement in
 // common, processes with other numbers of iterations, more iterations of warm-up than there are.
-absl::StatusOr<Comparison> Compare(const Samples& samples, const CompareOptions& options);
+absl::StatusOr<Comparison> Compare(const Samples& samples, const FasterOptions& options);
 
 }  // namespace ott::faster
 

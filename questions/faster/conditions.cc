@@ -49,7 +49,7 @@ std::map<std::string, Values> ConditionsOf(const std::vector<Process>& side) {
   return conditions;
 }
 
-void CheckSameConditions(const Samples& samples, const CompareOptions& options, Comparison* comparison) {
+void CheckSameConditions(const Samples& samples, const FasterOptions& options, Comparison* comparison) {
   const auto of_a = ConditionsOf(samples.a), of_b = ConditionsOf(samples.b);
   for (const auto& [name, a] : of_a) {
     const auto found = of_b.find(name);
@@ -91,7 +91,7 @@ void CheckTurns(const Samples& samples, Comparison* comparison) {
 // Checks whether runs in the second half of the session take longer than in the first, whichever side they
 // are of.
 void CheckDrift(const Samples& samples, const std::vector<double>& a, const std::vector<double>& b,
-                const CompareOptions& options, Comparison* comparison) {
+                const FasterOptions& options, Comparison* comparison) {
   std::vector<std::pair<double, double>> when_and_what;
   const auto add = [&](const std::vector<Process>& side, const std::vector<double>& values) {
     const double mean = Mean(values);
@@ -116,7 +116,7 @@ void CheckDrift(const Samples& samples, const std::vector<double>& a, const std:
       samples.a.front().block.has_value() ? "; as A and B were run in turn, that is taken out" : ""));
 }
 
-void CheckModes(const char* side, const std::vector<double>& values, const CompareOptions& options,
+void CheckModes(const char* side, const std::vector<double>& values, const FasterOptions& options,
                 Comparison* comparison) {
   const std::optional<TwoModes> modes = FindTwoModes(values);
   if (!modes.has_value() || modes->high - modes->low <= std::log1p(options.margin)) return;
@@ -160,7 +160,7 @@ void CheckSpread(const std::vector<double>& a, const std::vector<double>& b, Com
 }  // namespace
 
 void CheckConditions(const Samples& samples, const std::vector<double>& logarithms_a,
-                     const std::vector<double>& logarithms_b, const CompareOptions& options,
+                     const std::vector<double>& logarithms_b, const FasterOptions& options,
                      Comparison* comparison) {
   CheckSameConditions(samples, options, comparison);
   CheckTurns(samples, comparison);

@@ -13,7 +13,7 @@ namespace ott::faster {
 // Adds to the comparison's voids and notes. logarithms: of the processes' locations in the measurement that
 // is plotted.
 void CheckConditions(const Samples& samples, const std::vector<double>& logarithms_a,
-                     const std::vector<double>& logarithms_b, const CompareOptions& options,
+                     const std::vector<double>& logarithms_b, const FasterOptions& options,
                      Comparison* comparison);
 
 }  // namespace ott::faster

@@ -19,8 +19,8 @@ namespace {
 constexpr SideNames kBeforeAndAfter = {"before", "after"};
 
 absl::StatusOr<Comparison> CompareRuns(const AskedRun& run) {
-  OTT_ASSIGN_OR_RETURN(const Samples samples, ReadSides(run.before, run.runs, Clock::kWall));
-  return Compare(samples, CompareOptions());
+  OTT_ASSIGN_OR_RETURN(const Samples samples, ReadSides(run.before, run.runs, ClockKind::kWall));
+  return Compare(samples, FasterOptions());
 }
 
 absl::StatusOr<Findings> Ask(const AskedRun& run) {

@@ -67,8 +67,8 @@ absl::StatusOr<double> TimeOf(const std::string& path, const std::string& what, 
   return *time;
 }
 
-Measurement& FindOrAdd(Process& process, const std::string& name) {
-  for (Measurement& measurement : process.measurements) {
+MeasurementSamples& FindOrAdd(Process& process, const std::string& name) {
+  for (MeasurementSamples& measurement : process.measurements) {
     if (measurement.name == name) return measurement;
   }
   process.measurements.emplace_back();
@@ -108,7 +108,7 @@ void AddGoogleContext(const Json& context, SideSamples* samples, Process* proces
   }
 }
 
-absl::StatusOr<SideSamples> ReadGoogleBenchmark(const std::string& path, const Json& root, Clock clock) {
+absl::StatusOr<SideSamples> ReadGoogleBenchmark(const std::string& path, const Json& root, ClockKind clock) {
   SideSamples samples;
   Process process;
   process.name = path;
@@ -126,7 +126,7 @@ absl::StatusOr<SideSamples> ReadGoogleBenchmark(const std::string& path, const J
     }
     const bool is_aggregate = Member(benchmark, "run_type") == "aggregate";
     if (is_aggregate && Member(benchmark, "aggregate_name") != "median") continue;
-    const char* const member = clock == Clock::kCpu ? "cpu_time" : "real_time";
+    const char* const member = clock == ClockKind::kCpu ? "cpu_time" : "real_time";
     OTT_ASSIGN_OR_RETURN(const double time,
                          TimeOf(path, absl::StrCat(member, " of ", full_name), Member(benchmark, member)));
     const Json& time_unit = Member(benchmark, "time_unit");
@@ -134,8 +134,8 @@ absl::StatusOr<SideSamples> ReadGoogleBenchmark(const std::string& path, const J
                          SecondsOfUnit(path, time_unit.is_null() ? "ns" : TextOf(time_unit)));
     FindOrAdd(is_aggregate ? of_medians : process, name).seconds.push_back(time * unit);
   }
-  for (const Measurement& median : of_medians.measurements) {
-    Measurement& measurement = FindOrAdd(process, median.name);
+  for (const MeasurementSamples& median : of_medians.measurements) {
+    MeasurementSamples& measurement = FindOrAdd(process, median.name);
     if (measurement.seconds.empty()) measurement.seconds = median.seconds;
   }
   if (process.measurements.empty()) return ErrorIn(path, "no benchmark has a time");
@@ -187,15 +187,15 @@ absl::StatusOr<std::vector<double>> ReadNvbenchSamples(const std::string& path, 
   return seconds;
 }
 
-absl::Status AddNvbenchState(const std::string& path, const std::string& name, const Json& state, Clock clock,
-                             Process* process) {
+absl::Status AddNvbenchState(const std::string& path, const std::string& name, const Json& state,
+                             ClockKind clock, Process* process) {
   const Json& sample_times = Summary(state, "nv/json/bin:nv/cold/sample_times");
-  if (clock == Clock::kWall && sample_times.is_object()) {
+  if (clock == ClockKind::kWall && sample_times.is_object()) {
     OTT_ASSIGN_OR_RETURN(FindOrAdd(*process, name).seconds, ReadNvbenchSamples(path, sample_times));
     return absl::OkStatus();
   }
   for (const char* tag : {"nv/cold/time/gpu/mean", "nv/cpu_only/time/cpu/mean", "nv/cold/time/cpu/mean"}) {
-    if (clock == Clock::kCpu && std::string_view(tag) == "nv/cold/time/gpu/mean") continue;
+    if (clock == ClockKind::kCpu && std::string_view(tag) == "nv/cold/time/gpu/mean") continue;
     const Json& mean = Summary(state, tag);
     if (!mean.is_object()) continue;
     OTT_ASSIGN_OR_RETURN(const double time,
@@ -206,7 +206,7 @@ absl::Status AddNvbenchState(const std::string& path, const std::string& name, c
   return ErrorIn(path, absl::StrCat(EscapeControlCharacters(name), " has no time"));
 }
 
-absl::StatusOr<SideSamples> ReadNvbench(const std::string& path, const Json& root, Clock clock) {
+absl::StatusOr<SideSamples> ReadNvbench(const std::string& path, const Json& root, ClockKind clock) {
   SideSamples samples;
   Process process;
   process.name = path;
@@ -230,8 +230,8 @@ absl::StatusOr<SideSamples> ReadNvbench(const std::string& path, const Json& roo
 }
 
 // Each run is a process. The sides' commands differ, so that only several in one file are told apart by them.
-absl::StatusOr<SideSamples> ReadHyperfine(const std::string& path, const Json& results, Clock clock) {
-  if (clock == Clock::kCpu) {
+absl::StatusOr<SideSamples> ReadHyperfine(const std::string& path, const Json& results, ClockKind clock) {
+  if (clock == ClockKind::kCpu) {
     return ErrorIn(path, "hyperfine writes the CPU time of all runs together, not of each");
   }
   SideSamples samples;
@@ -293,7 +293,7 @@ bool IsJsonLines(const std::string& text) {
   return object.is_object() && (object.contains("process") || object.contains("seconds"));
 }
 
-absl::StatusOr<SideSamples> Read(const std::string& path, const std::string& text, Clock clock) {
+absl::StatusOr<SideSamples> Read(const std::string& path, const std::string& text, ClockKind clock) {
   if (IsJsonLines(text)) return ReadJsonLines(path, text);
   const Json root = Json::parse(text);
   if (Member(root, "results").is_array()) return ReadHyperfine(path, root["results"], clock);
@@ -306,7 +306,7 @@ absl::StatusOr<SideSamples> Read(const std::string& path, const std::string& tex
 
 }  // namespace
 
-absl::StatusOr<SideSamples> ReadJson(const std::string& path, const std::string& text, Clock clock) {
+absl::StatusOr<SideSamples> ReadJson(const std::string& path, const std::string& text, ClockKind clock) {
   try {
     return Read(path, text, clock);
   } catch (const Json::exception& error) {

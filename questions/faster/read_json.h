@@ -12,7 +12,7 @@ namespace ott::faster {
 
 // text: of Google Benchmark, nvbench, hyperfine, or lines of JSON; the contents of `path`, which nvbench's
 // samples lie beside. No exception leaves this function.
-absl::StatusOr<SideSamples> ReadJson(const std::string& path, const std::string& text, Clock clock);
+absl::StatusOr<SideSamples> ReadJson(const std::string& path, const std::string& text, ClockKind clock);
 
 }  // namespace ott::faster
 

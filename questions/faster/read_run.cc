@@ -78,7 +78,7 @@ std::vector<double> OfLongestRank(const std::vector<StopwatchStats>& ranks) {
 }
 
 // The mean of the ranks that have the measurement, in the iterations in which it ran on any.
-Measurement MeanOverRanks(const std::vector<StopwatchStats>& ranks, const std::string& name) {
+MeasurementSamples MeanOverRanks(const std::vector<StopwatchStats>& ranks, const std::string& name) {
   std::vector<double> sums;
   double num_ranks = 0;
   for (const StopwatchStats& rank : ranks) {
@@ -89,7 +89,7 @@ Measurement MeanOverRanks(const std::vector<StopwatchStats>& ranks, const std::s
       ++num_ranks;
     }
   }
-  Measurement mean;
+  MeasurementSamples mean;
   mean.name = name;
   for (const double sum : sums) {
     if (sum > 0 && std::isfinite(sum)) mean.seconds.push_back(sum / num_ranks);
@@ -104,7 +104,7 @@ void AddMeasurements(const std::vector<StopwatchStats>& ranks, Process* process)
   for (const StopwatchStats& rank : ranks) {
     for (const ott::Measurement& of_rank : rank.measurements()) {
       if (!seen.insert(of_rank.name()).second) continue;
-      Measurement mean = MeanOverRanks(ranks, of_rank.name());
+      MeasurementSamples mean = MeanOverRanks(ranks, of_rank.name());
       if (!mean.seconds.empty()) process->measurements.push_back(std::move(mean));
     }
   }

@@ -34,7 +34,7 @@ std::string SourceOf(const std::string& path) {
   return error ? path : canonical.string();
 }
 
-absl::StatusOr<SideSamples> ReadTimesFile(const std::string& path, Clock clock) {
+absl::StatusOr<SideSamples> ReadTimesFile(const std::string& path, ClockKind clock) {
   std::error_code error;
   // Opening a FIFO would wait for who writes it.
   if (!fs::is_regular_file(path, error))
@@ -47,7 +47,7 @@ absl::StatusOr<SideSamples> ReadTimesFile(const std::string& path, Clock clock) 
   if (first == std::string::npos)
     return absl::InvalidArgumentError(absl::StrCat(path, ": the file is empty"));
   if (text[first] == '{' || text[first] == '[') return ReadJson(path, text.substr(first), clock);
-  if (clock == Clock::kCpu) {
+  if (clock == ClockKind::kCpu) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": a table has one time, and whose it is, it does not say"));
   }
@@ -60,8 +60,8 @@ absl::StatusOr<SideSamples> ReadTimesFile(const std::string& path, Clock clock) 
 }
 
 // A run directory, or the run directories in a folder.
-absl::StatusOr<SideSamples> ReadFolder(const std::string& path, Clock clock) {
-  if (clock == Clock::kCpu) {
+absl::StatusOr<SideSamples> ReadFolder(const std::string& path, ClockKind clock) {
+  if (clock == ClockKind::kCpu) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": a run directory has no CPU time"));
   }
   std::vector<std::string> runs;
@@ -95,7 +95,7 @@ absl::StatusOr<SideSamples> ReadFolder(const std::string& path, Clock clock) {
   return samples;
 }
 
-absl::StatusOr<SideSamples> ReadPath(const std::string& path, Clock clock) {
+absl::StatusOr<SideSamples> ReadPath(const std::string& path, ClockKind clock) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
@@ -106,7 +106,7 @@ absl::StatusOr<SideSamples> ReadPath(const std::string& path, Clock clock) {
   OTT_ASSIGN_OR_RETURN(SideSamples samples, ReadTimesFile(path, clock));
   samples.sources.push_back(SourceOf(path));
   for (const Process& process : samples.processes) {
-    for (const Measurement& measurement : process.measurements) {
+    for (const MeasurementSamples& measurement : process.measurements) {
       if (measurement.name == kIteration) samples.primary = kIteration;
     }
   }
@@ -115,7 +115,7 @@ absl::StatusOr<SideSamples> ReadPath(const std::string& path, Clock clock) {
 
 }  // namespace
 
-absl::StatusOr<SideSamples> ReadSide(const std::vector<std::string>& paths, Clock clock) {
+absl::StatusOr<SideSamples> ReadSide(const std::vector<std::string>& paths, ClockKind clock) {
   SideSamples side;
   std::set<std::string> known;
   for (const std::string& pattern : paths) {
@@ -137,7 +137,7 @@ absl::StatusOr<SideSamples> ReadSide(const std::vector<std::string>& paths, Cloc
 }
 
 absl::StatusOr<Samples> ReadSides(const std::vector<std::string>& paths_a,
-                                  const std::vector<std::string>& paths_b, Clock clock) {
+                                  const std::vector<std::string>& paths_b, ClockKind clock) {
   OTT_ASSIGN_OR_RETURN(SideSamples a, ReadSide(paths_a, clock));
   OTT_ASSIGN_OR_RETURN(SideSamples b, ReadSide(paths_b, clock));
   for (const std::string& source : b.sources) {

@@ -11,7 +11,7 @@
 
 namespace ott::faster {
 
-enum class Clock { kWall, kCpu };
+enum class ClockKind { kWall, kCpu };
 
 // The samples that a file or a folder holds.
 struct SideSamples {
@@ -32,11 +32,11 @@ struct SideSamples {
 //
 // clock: which of the times where a file has both. Errors name the file, the place in it and what is wrong,
 // or what is there twice: a run that counts as two makes an answer surer than it is.
-absl::StatusOr<SideSamples> ReadSide(const std::vector<std::string>& paths, Clock clock);
+absl::StatusOr<SideSamples> ReadSide(const std::vector<std::string>& paths, ClockKind clock);
 
 // Reads both sides, of which `a` is the earlier. INVALID_ARGUMENT if they have a run in common.
 absl::StatusOr<Samples> ReadSides(const std::vector<std::string>& a, const std::vector<std::string>& b,
-                                  Clock clock);
+                                  ClockKind clock);
 
 }  // namespace ott::faster
 

@@ -141,7 +141,7 @@ absl::StatusOr<std::vector<Process>> CollectRows(const std::string& path, std::v
       processes.emplace_back();
       processes.back().name = absl::StrCat(path, ", process ", EscapeControlCharacters(row.process));
     }
-    std::vector<Measurement>& measurements = processes[found->second].measurements;
+    std::vector<MeasurementSamples>& measurements = processes[found->second].measurements;
     const auto [at, is_new_measurement] =
         measurement_index.try_emplace({found->second, row.measurement}, measurements.size());
     if (is_new_measurement) {

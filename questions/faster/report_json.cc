@@ -33,7 +33,7 @@ void AddSamples(const char* side, const std::vector<Process>& processes,
                 OrderedJson* samples) {
   for (size_t i = 0; i < processes.size(); ++i) {
     OrderedJson measurements = OrderedJson::array();
-    for (const Measurement& measurement : processes[i].measurements) {
+    for (const MeasurementSamples& measurement : processes[i].measurements) {
       OrderedJson object = {{"measurement", measurement.name}, {"seconds", measurement.seconds}};
       if (measurement.name == plotted) {
         object["location"] = locations[i].seconds;

@@ -153,7 +153,7 @@ class Session {
     const bool has_run = IsRunDirectory(directory + "/run");
     if (options_.what == WhatToCompare::kAuto && !options_.results.empty()) {
       OTT_ASSIGN_OR_RETURN(SideSamples samples,
-                           ReadSide({directory + "/" + options_.results}, ott::faster::Clock::kWall));
+                           ReadSide({directory + "/" + options_.results}, ott::faster::ClockKind::kWall));
       if (samples.processes.size() != 1) {
         return absl::InvalidArgumentError(absl::StrCat(directory, "/", options_.results, ": has ",
                                                        samples.processes.size(),

@@ -11,7 +11,7 @@
 
 namespace ott::faster {
 
-struct Measurement {
+struct MeasurementSamples {
   std::string name;
   // One for each iteration (or repetition) in which it ran, in order; positive and finite.
   std::vector<double> seconds;
@@ -22,7 +22,7 @@ struct Measurement {
 // One process, or one job of many ranks: what is independent of the others. Its iterations are not.
 struct Process {
   std::string name;  // a path, or "A, run 3"
-  std::vector<Measurement> measurements;
+  std::vector<MeasurementSamples> measurements;
   // Conditions that must be the same on both sides for a difference to be the program's: "machine", "CPU",
   // "ranks", "library".
   std::map<std::string, std::string> conditions;

@@ -21,7 +21,7 @@ constexpr uint64_t kMaxVerdictBytes = uint64_t{64} << 20;
 // The thread sees within this time that it is to end.
 constexpr std::chrono::milliseconds kPoll(200);
 
-struct Question {
+struct Query {
   uint64_t token;
   uint64_t kind;
   uint64_t num_bytes;
@@ -105,7 +105,7 @@ void RecorderExchange::Serve() {
 
 void RecorderExchange::AnswerOne(const Socket& socket) const {
   const Deadline deadline = Deadline::After(kTimeToAnswer);
-  const absl::StatusOr<Question> question = ReceiveValue<Question>(socket, deadline);
+  const absl::StatusOr<Query> question = ReceiveValue<Query>(socket, deadline);
   if (!question.ok() || question->token != token_ || question->num_bytes > kMaxVerdictBytes) return;
   const absl::StatusOr<std::string> contents = socket.ReceiveExactly(question->num_bytes, deadline);
   if (!contents.ok()) return;
@@ -130,7 +130,7 @@ absl::StatusOr<std::string> RecorderExchange::Ask(int rank, uint64_t kind, const
     if (peer.port == 0) return absl::UnavailableError("does not listen");
     OTT_ASSIGN_OR_RETURN(const SocketAddress address, ResolveAddress(peer.host, peer.port));
     OTT_ASSIGN_OR_RETURN(const Socket socket, Socket::Connect(address, deadline));
-    const Question question{token_, kind, contents.size()};
+    const Query question{token_, kind, contents.size()};
     OTT_RETURN_IF_ERROR(socket.SendAll(BytesOf(question), deadline));
     OTT_RETURN_IF_ERROR(socket.SendAll(contents, deadline));
     OTT_ASSIGN_OR_RETURN(const auto size, ReceiveValue<uint64_t>(socket, deadline));

@@ -13,7 +13,9 @@ namespace ott::kernels {
 namespace {
 
 // Returns the cell of a cost, which is empty if another kernel of the call has the costs.
-Cell CostCell(const KernelRow& row, double value) { return row.counted_elsewhere ? Cell() : RealCell(value); }
+ProfCell CostCell(const KernelRow& row, double value) {
+  return row.counted_elsewhere ? ProfCell() : RealCell(value);
+}
 
 // A space, a control character, or DEL.
 bool SplitsWords(char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; }
@@ -44,43 +46,43 @@ double PerSecond(const KernelRow& row, double amount) {
 
 }  // namespace
 
-Cell TextCell(std::string_view text) {
-  Cell cell;
+ProfCell TextCell(std::string_view text) {
+  ProfCell cell;
   if (text.empty()) return cell;
-  cell.kind = Cell::Kind::kText;
+  cell.kind = ProfCell::Kind::kText;
   cell.text = text;
   return cell;
 }
 
-Cell IntegerCell(int64_t integer) {
-  Cell cell;
+ProfCell IntegerCell(int64_t integer) {
+  ProfCell cell;
   if (integer == kNoInteger) return cell;
-  cell.kind = Cell::Kind::kInteger;
+  cell.kind = ProfCell::Kind::kInteger;
   cell.integer = integer;
   return cell;
 }
 
-Cell RealCell(double real) {
-  Cell cell;
-  cell.kind = std::isnan(real) ? Cell::Kind::kUnknown : Cell::Kind::kReal;
+ProfCell RealCell(double real) {
+  ProfCell cell;
+  cell.kind = std::isnan(real) ? ProfCell::Kind::kUnknown : ProfCell::Kind::kReal;
   cell.real = real;
   return cell;
 }
 
-void AppendCell(const Cell& cell, bool one_word, std::string* text) {
+void AppendCell(const ProfCell& cell, bool one_word, std::string* text) {
   char buffer[32];
   switch (cell.kind) {
-    case Cell::Kind::kText: {
+    case ProfCell::Kind::kText: {
       const size_t begin = text->size();
       text->append(cell.text);
       if (!one_word || IsOneWord(cell.text)) return;
       std::replace_if(text->begin() + static_cast<std::ptrdiff_t>(begin), text->end(), SplitsWords, '_');
       return;
     }
-    case Cell::Kind::kInteger:
+    case ProfCell::Kind::kInteger:
       text->append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), cell.integer).ptr);
       return;
-    case Cell::Kind::kReal:
+    case ProfCell::Kind::kReal:
       // Counts in full; ratios and rates in five digits.
       if (cell.real == std::floor(cell.real) && std::abs(cell.real) < 9e15) {
         text->append(buffer,
@@ -91,10 +93,10 @@ void AppendCell(const Cell& cell, bool one_word, std::string* text) {
             std::to_chars(buffer, buffer + sizeof(buffer), cell.real, std::chars_format::general, 5).ptr);
       }
       return;
-    case Cell::Kind::kUnknown:
+    case ProfCell::Kind::kUnknown:
       text->append("na");
       return;
-    case Cell::Kind::kAbsent:
+    case ProfCell::Kind::kAbsent:
       text->append("-");
       return;
   }

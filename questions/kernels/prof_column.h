@@ -14,7 +14,7 @@
 namespace ott::kernels {
 
 // A value of a row: a text, a number, not known ("na"), or not there ("-").
-struct Cell {
+struct ProfCell {
   enum class Kind : uint8_t { kText, kInteger, kReal, kUnknown, kAbsent };
 
   Kind kind = Kind::kAbsent;
@@ -26,17 +26,17 @@ struct Cell {
   double number() const { return kind == Kind::kInteger ? static_cast<double>(integer) : real; }
 };
 
-Cell TextCell(std::string_view text);  // "": not there
-Cell IntegerCell(int64_t integer);     // kNoInteger: not there
-Cell RealCell(double real);            // NaN: not known
+ProfCell TextCell(std::string_view text);  // "": not there
+ProfCell IntegerCell(int64_t integer);     // kNoInteger: not there
+ProfCell RealCell(double real);            // NaN: not known
 
 // Appends what a cell shows; with spaces and control characters as '_' where one word is asked for.
-void AppendCell(const Cell& cell, bool one_word, std::string* text);
+void AppendCell(const ProfCell& cell, bool one_word, std::string* text);
 
 struct ProfColumn {
   std::string_view name;
   std::string_view meaning;
-  Cell (*get)(const KernelRow& row);
+  ProfCell (*get)(const KernelRow& row);
 };
 
 const std::vector<ProfColumn>& ProfColumns();

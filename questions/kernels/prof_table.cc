@@ -27,11 +27,11 @@ bool NoFilters(const ProfTableOptions& o) {
 
 // Returns true if a comes before b: large numbers, then texts, then what is not known, then what is not
 // there.
-bool Before(const Cell& a, const Cell& b) {
+bool Before(const ProfCell& a, const ProfCell& b) {
   if (a.is_number() && b.is_number()) return a.number() > b.number();
   if (a.is_number() != b.is_number()) return a.is_number();
   if (a.kind != b.kind) return a.kind < b.kind;
-  return a.kind == Cell::Kind::kText && a.text < b.text;
+  return a.kind == ProfCell::Kind::kText && a.text < b.text;
 }
 
 // Sums over the kernels of a group.
@@ -55,13 +55,13 @@ struct Group {
 
 struct GroupColumn {
   std::string_view name;
-  Cell (*get)(const Group& group, int64_t total);
+  ProfCell (*get)(const Group& group, int64_t total);
 };
 
 // A sum, or what comes of it: not there if all kernels are counted elsewhere, not known if none has it.
-Cell SumCell(double sum, int64_t count, int64_t known_sil, int64_t sil) {
+ProfCell SumCell(double sum, int64_t count, int64_t known_sil, int64_t sil) {
   if (count > 0) return RealCell(sum);
-  return known_sil == sil ? Cell() : RealCell(KernelRow::kUnknown);
+  return known_sil == sil ? ProfCell() : RealCell(KernelRow::kUnknown);
 }
 
 double Rate(double amount, int64_t sil) {
@@ -206,7 +206,7 @@ absl::Status WriteProfTable(const KernelRows& rows, const ProfTableOptions& opti
   int64_t total = 0;
   KernelRow row;
   if (!all || sort != nullptr) {
-    std::vector<Cell> keys;
+    std::vector<ProfCell> keys;
     for (uint32_t i = 0; i < rows.size(); ++i) {
       rows.Get(i, &row);
       if (!PassesFilters(options, row)) continue;

@@ -83,7 +83,7 @@ TableWriter::TableWriter(const TableLayout& layout, std::vector<std::string_view
   EndRow();
 }
 
-void TableWriter::Add(const Cell& cell) {
+void TableWriter::Add(const ProfCell& cell) {
   switch (layout_.format) {
     case TableLayout::Format::kPlain:
       AddPlain(cell);
@@ -117,7 +117,7 @@ void TableWriter::EndRow() {
   buffer_.clear();
 }
 
-void TableWriter::AddPlain(const Cell& cell) {
+void TableWriter::AddPlain(const ProfCell& cell) {
   if (column_ > 0) buffer_.push_back(' ');
   const size_t begin = buffer_.size();
   AppendCell(cell, true, &buffer_);
@@ -128,22 +128,23 @@ void TableWriter::AddPlain(const Cell& cell) {
   if (buffer_.size() < end && column_ + 1 < names_.size()) buffer_.resize(end, ' ');
 }
 
-void TableWriter::AddCsv(const Cell& cell) {
+void TableWriter::AddCsv(const ProfCell& cell) {
   if (column_ > 0) buffer_.push_back(',');
-  if (cell.kind == Cell::Kind::kText) {
+  if (cell.kind == ProfCell::Kind::kText) {
     buffer_.append(CsvField(cell.text));
   } else {
     AppendCell(cell, false, &buffer_);
   }
 }
 
-void TableWriter::AddJson(const Cell& cell) {
-  if (cell.kind == Cell::Kind::kAbsent) return;
+void TableWriter::AddJson(const ProfCell& cell) {
+  if (cell.kind == ProfCell::Kind::kAbsent) return;
   buffer_.append(first_in_object_ ? "{\"" : ",\"").append(names_[column_]).append("\":");
   first_in_object_ = false;
-  if (cell.kind == Cell::Kind::kUnknown || (cell.kind == Cell::Kind::kReal && !std::isfinite(cell.real))) {
+  if (cell.kind == ProfCell::Kind::kUnknown ||
+      (cell.kind == ProfCell::Kind::kReal && !std::isfinite(cell.real))) {
     buffer_.append("null");
-  } else if (cell.kind == Cell::Kind::kText) {
+  } else if (cell.kind == ProfCell::Kind::kText) {
     AppendJsonString(cell.text, buffer_);
   } else {
     AppendCell(cell, false, &buffer_);

@@ -39,13 +39,13 @@ class TableWriter {
   ~TableWriter() { write_(buffer_); }
 
   // Cells in the order of the columns, then EndRow().
-  void Add(const Cell& cell);
+  void Add(const ProfCell& cell);
   void EndRow();
 
  private:
-  void AddPlain(const Cell& cell);
-  void AddCsv(const Cell& cell);
-  void AddJson(const Cell& cell);
+  void AddPlain(const ProfCell& cell);
+  void AddCsv(const ProfCell& cell);
+  void AddJson(const ProfCell& cell);
 
   const TableLayout layout_;
   const std::vector<std::string_view> names_;

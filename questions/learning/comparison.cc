@@ -203,7 +203,7 @@ struct Judged {
   std::vector<double> scales;
 };
 
-Judged Prepare(const Sides& sides, CommonPoints points, double level, const CompareOptions& options) {
+Judged Prepare(const Sides& sides, CommonPoints points, double level, const LearningOptions& options) {
   Judged judged;
   judged.points = std::move(points);
   const size_t num_points = judged.points.x.size(), num_runs = sides.curves.size();
@@ -386,7 +386,7 @@ bool Differs(const PermutedMaximum& found, double value, size_t num_a, size_t nu
 }
 
 // The level of the look that has so many runs a side; 0: none of them could tell.
-double LevelOfLook(size_t runs, const CompareOptions& options) {
+double LevelOfLook(size_t runs, const LearningOptions& options) {
   if (options.max_runs == 0) return options.error;
   const size_t most = std::max(options.max_runs, runs);
   std::vector<double> information;
@@ -402,7 +402,7 @@ double LevelOfLook(size_t runs, const CompareOptions& options) {
 
 // Returns true if B is as good by what was stated, or by what the runs of A span.
 bool IsAsGood(const Judged& judged, const Sides& sides, const PermutedMaximum& found, bool differs,
-              double level, const CompareOptions& options) {
+              double level, const LearningOptions& options) {
   if (!options.margin_share.has_value()) return IsInsideMargins(judged, level);
   // A difference that is no loss of steps is not measured by them.
   if (differs && judged.scores.scores[found.largest].shape != Shape::kSteps) return false;
@@ -412,7 +412,7 @@ bool IsAsGood(const Judged& judged, const Sides& sides, const PermutedMaximum& f
 }
 
 LearningVerdict::Kind Judge(const Judged& judged, const Sides& sides, const PermutedMaximum& found,
-                            double level, double band_factor, const CompareOptions& options,
+                            double level, double band_factor, const LearningOptions& options,
                             bool may_be_as_good) {
   const bool differs = Differs(found, found.value, sides.num_a, sides.num_b());
   const bool margin_was_stated = options.margin.has_value() || options.margin_share.has_value();
@@ -426,7 +426,7 @@ LearningVerdict::Kind Judge(const Judged& judged, const Sides& sides, const Perm
 bool IsBadEnd(const Event& event) { return event.kind() != Event::ONCE_NOT_FINITE; }
 
 // The metric that the answer is about.
-void JudgeFirst(const Sides& sides, CommonPoints points, double level, const CompareOptions& options,
+void JudgeFirst(const Sides& sides, CommonPoints points, double level, const LearningOptions& options,
                 LearningVerdict* verdict) {
   Metric* const metric = verdict->mutable_metrics(0);
   metric->set_lower_is_better(points.lower_is_better);
@@ -584,7 +584,7 @@ std::string DefaultMetric(const std::vector<RunCurves>& a, const std::vector<Run
 
 absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& all_a,
                                         const std::vector<RunCurves>& all_b, const std::string& x_name,
-                                        const CompareOptions& options) {
+                                        const LearningOptions& options) {
   const std::string name = options.metric.empty() ? DefaultMetric(all_a, all_b) : options.metric;
   if (name.empty()) return absl::InvalidArgumentError("there is no metric that all runs have");
   OTT_RETURN_IF_ERROR(CheckHasMetric(all_a, name));

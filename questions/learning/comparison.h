@@ -19,7 +19,7 @@ namespace ott::learning {
 // The better direction; kByCurve: lower for a loss, else the one in which the curves of most runs move.
 enum class Better { kByCurve, kLower, kHigher };
 
-struct CompareOptions {
+struct LearningOptions {
   // An answer of worse or better may be wrong so often.
   double error = 0.01;
   // The metric that the answer is about; empty: DefaultMetric().
@@ -42,7 +42,7 @@ size_t FewestRunsASide(double error);
 
 // INVALID_ARGUMENT if a run lacks the metric, or runs have no point in common. x_name: what x is.
 absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
-                                        const std::string& x_name, const CompareOptions& options);
+                                        const std::string& x_name, const LearningOptions& options);
 
 }  // namespace ott::learning
 

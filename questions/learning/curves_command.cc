@@ -51,8 +51,8 @@ struct CurvesFlags {
   std::string html;
 };
 
-absl::StatusOr<CompareOptions> OptionsOf(const CurvesFlags& flags) {
-  CompareOptions options;
+absl::StatusOr<LearningOptions> OptionsOf(const CurvesFlags& flags) {
+  LearningOptions options;
   options.error = (100 - flags.confidence_percent) / 100;
   options.metric = flags.metric;
   options.better = flags.better == "lower"    ? Better::kLower
@@ -85,7 +85,7 @@ absl::StatusOr<Sides> SplitSides(const CurvesFlags& flags) {
       flags.are_commands ? "-- COMMAND_A --- COMMAND_B`" : "RUN_A... --- RUN_B...`; commands follow --"));
 }
 
-absl::StatusOr<LearningVerdict> JudgeFiles(const Sides& sides, const CompareOptions& options,
+absl::StatusOr<LearningVerdict> JudgeFiles(const Sides& sides, const LearningOptions& options,
                                            const std::string& x) {
   OTT_ASSIGN_OR_RETURN(const SidesRead read, ReadSides(sides.a, sides.b, {x}));
   OTT_ASSIGN_OR_RETURN(LearningVerdict verdict, Compare(read.a, read.b, read.x_name, options));
@@ -111,7 +111,7 @@ bool IsAnswered(const LearningVerdict& verdict) {
 }
 
 // Runs both commands in turn until there is an answer.
-absl::StatusOr<LearningVerdict> JudgeCommands(const Sides& sides, CompareOptions options,
+absl::StatusOr<LearningVerdict> JudgeCommands(const Sides& sides, LearningOptions options,
                                               const CurvesFlags& flags) {
   faster::TurnOptions turns;
   turns.command_a = sides.a;
@@ -153,7 +153,7 @@ absl::StatusOr<LearningVerdict> JudgeCommands(const Sides& sides, CompareOptions
 absl::StatusOr<int> CompareSides(const CurvesFlags& flags,
                                  const std::function<std::string(const Document&)>& page) {
   OTT_ASSIGN_OR_RETURN(const Sides sides, SplitSides(flags));
-  OTT_ASSIGN_OR_RETURN(const CompareOptions options, OptionsOf(flags));
+  OTT_ASSIGN_OR_RETURN(const LearningOptions options, OptionsOf(flags));
   OTT_ASSIGN_OR_RETURN(const LearningVerdict verdict, flags.are_commands
                                                           ? JudgeCommands(sides, options, flags)
                                                           : JudgeFiles(sides, options, flags.x));

@@ -36,7 +36,7 @@ std::vector<RunCurves> Runs(const std::string& side, int count, std::mt19937_64&
 }
 
 LearningVerdict Ask(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
-                    const CompareOptions& options = {}) {
+                    const LearningOptions& options = {}) {
   const absl::StatusOr<LearningVerdict> verdict = Compare(a, b, "step", options);
   EXPECT_TRUE(verdict.ok()) << verdict.status();
   return verdict.ok() ? *verdict : LearningVerdict();
@@ -69,7 +69,7 @@ TEST_F(Learning, StepsThatAreSavedAreBetter) {
 
 TEST_F(Learning, AMetricThatRisesIsWorseWhereItIsLower) {
   const auto accuracy = [](double x) { return 5 - FallingLoss(x); };
-  CompareOptions options;
+  LearningOptions options;
   options.metric = "accuracy";
   std::vector<RunCurves> a = Runs("a", 10, random_, accuracy);
   std::vector<RunCurves> b = Runs("b", 10, random_, [&](double x) { return accuracy(0.9 * x); });
@@ -147,7 +147,7 @@ TEST_F(Learning, OtherSeedsAreSeldomWorseOrBetter) {
 
 TEST_F(Learning, ASetIsAsGoodWithinAMarginAndNotBeyondIt) {
   const std::vector<RunCurves> b = Runs("b", 10, random_, FallingLoss);
-  CompareOptions options;
+  LearningOptions options;
   options.margin = 0.1;
   const LearningVerdict verdict = Ask(a_, b, options);
   EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::AS_GOOD);
@@ -162,7 +162,7 @@ TEST_F(Learning, ASetIsAsGoodWithinAMarginAndNotBeyondIt) {
 
 TEST_F(Learning, AStatedMarginCountsBeforeADifference) {
   const std::vector<RunCurves> b = Runs("b", 10, random_, [](double x) { return FallingLoss(0.9 * x); });
-  CompareOptions options;
+  LearningOptions options;
   options.margin = 1;
   EXPECT_EQ(Ask(a_, b, options).metrics(0).kind(), LearningVerdict::AS_GOOD);
 }
@@ -192,7 +192,7 @@ TEST_F(Learning, OneRunOfEachSideIsAsGoodOnlyIfItIsTheSame) {
 TEST_F(Learning, ARunThatIsNotFiniteIsNeverAsGood) {
   std::vector<RunCurves> b = Runs("b", 10, random_, FallingLoss);
   for (size_t i = 10; i < 20; ++i) b[3].curves["loss"][i].y = NAN;
-  CompareOptions options;
+  LearningOptions options;
   options.margin = 0.5;
   const LearningVerdict verdict = Ask(a_, b, options);
   ASSERT_EQ(verdict.events_size(), 1);
@@ -254,7 +254,7 @@ TEST_F(Learning, TheSameLossWithTwiceTheGradientNormIsAFinding) {
   for (std::vector<RunCurves>* side : {&a, &b}) {
     for (RunCurves& run : *side) run.curves["param_norm"] = {{100, normal(random_)}, {500, normal(random_)}};
   }
-  CompareOptions options;
+  LearningOptions options;
   options.margin = 0.1;
   const LearningVerdict verdict = Ask(a, b, options);
   EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::AS_GOOD);
@@ -269,14 +269,14 @@ TEST_F(Learning, TheSameLossWithTwiceTheGradientNormIsAFinding) {
 // Each look at the full error is wrong in nearly half of the trials, which shows that the limit is one.
 TEST_F(Learning, LooksTogetherAreWrongNoMoreOftenThanOne) {
   constexpr int kTrials = 60, kMostRuns = 12, kLimit = 20;
-  CompareOptions together, each;
+  LearningOptions together, each;
   together.max_runs = kMostRuns;
   together.error = each.error = 0.2;
   int wrong_together = 0, wrong_each = 0;
   for (int trial = 0; trial < kTrials; ++trial) {
     const std::vector<RunCurves> a = Runs("a", kMostRuns, random_, FallingLoss, 250),
                                  b = Runs("b", kMostRuns, random_, FallingLoss, 250);
-    const auto is_ever_wrong = [&](const CompareOptions& options) {
+    const auto is_ever_wrong = [&](const LearningOptions& options) {
       for (int n = 4; n <= kMostRuns; n += 2) {
         const Kind kind =
             Ask({a.begin(), a.begin() + n}, {b.begin(), b.begin() + n}, options).metrics(0).kind();
@@ -301,7 +301,7 @@ TEST_F(Learning, AnotherLearningRateIsNoted) {
 }
 
 TEST_F(Learning, AMetricThatARunLacksIsAnError) {
-  CompareOptions options;
+  LearningOptions options;
   options.metric = "accuracy";
   EXPECT_THAT(std::string(Compare(a_, a_, "step", options).status().message()),
               HasSubstr("a0: has no metric accuracy; it has loss"));

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/profile/trace_file.h"
+#include "ott/core/trace/trace_file.h"
 #include "ott/questions/saved/scenario.h"
 
 namespace ott::saved {

@@ -41,9 +41,9 @@ PartReplayer::PartReplayer(const ReplayJob& job) : job_(job), replayer_(job) {
   ideal_ = std::move(replayed[1]);
 }
 
-void PartReplayer::FindSlowdowns(std::vector<Part>& parts) const {
+void PartReplayer::FindSlowdowns(std::vector<JobPart>& parts) const {
   std::vector<Scenario> scenarios;
-  for (const Part& part : parts)
+  for (const JobPart& part : parts)
     scenarios.push_back({Scenario::kIdeal, Scenario::kMeasured, 1, part.selection});
   const std::vector<std::vector<double>> replayed = replayer_.Replay(scenarios);
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -68,9 +68,9 @@ Saving PartReplayer::SavingOf(const std::vector<double>& replayed) const {
   return Compare(ByBatch(measured_), ByBatch(replayed));
 }
 
-void PartReplayer::FindSavings(std::vector<Part>& parts, bool only_if_sure) const {
+void PartReplayer::FindSavings(std::vector<JobPart>& parts, bool only_if_sure) const {
   std::vector<Scenario> scenarios;
-  for (const Part& part : parts)
+  for (const JobPart& part : parts)
     scenarios.push_back({Scenario::kMeasured, Scenario::kMended, 1, part.selection, only_if_sure});
   const std::vector<std::vector<double>> replayed = replayer_.Replay(scenarios);
   for (size_t i = 0; i < parts.size(); ++i) {

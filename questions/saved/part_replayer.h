@@ -23,8 +23,8 @@ struct Saving {
 };
 
 // Something that could be mended.
-struct Part {
-  Part(std::string name, std::vector<char> selection)
+struct JobPart {
+  JobPart(std::string name, std::vector<char> selection)
       : name(std::move(name)), selection(std::move(selection)) {}
 
   std::string name;
@@ -49,9 +49,9 @@ class PartReplayer {
   const std::vector<double>& ideal() const { return ideal_; }
 
   // Sets what the parts would slow the ideal job down by.
-  void FindSlowdowns(std::vector<Part>& parts) const;
+  void FindSlowdowns(std::vector<JobPart>& parts) const;
   // Sets what the parts would save if they were mended; only_if_sure: as Scenario's.
-  void FindSavings(std::vector<Part>& parts, bool only_if_sure = true) const;
+  void FindSavings(std::vector<JobPart>& parts, bool only_if_sure = true) const;
   // replayed: seconds of each step.
   Saving SavingOf(const std::vector<double>& replayed) const;
   // Returns what share of all that could be saved is saved if these ranks are ideal; nullopt if there is

@@ -127,7 +127,7 @@ class Analysis {
     if (operations.size() == 1 && operations_.size() > 1) out.set_operation(*operations.begin());
   }
 
-  WhatIfPart ToProto(const Part& part) const {
+  WhatIfPart ToProto(const JobPart& part) const {
     WhatIfPart out;
     out.set_name(part.name);
     SetSelected(part.selection, out);
@@ -141,8 +141,8 @@ class Analysis {
   }
 
   // To the answer's steps.
-  void AddToSteps(const std::vector<Part>& parts, WhatIfStepPart* (WhatIfStep::*add)()) {
-    for (const Part& part : parts) {
+  void AddToSteps(const std::vector<JobPart>& parts, WhatIfStepPart* (WhatIfStep::*add)()) {
+    for (const JobPart& part : parts) {
       for (size_t step = 0; step < part.slowdown_of_step.size(); ++step) {
         WhatIfStepPart& out = *(answer_.mutable_by_step(static_cast<int>(step))->*add)();
         out.set_name(part.name);
@@ -153,8 +153,8 @@ class Analysis {
 
   // prefix: of the parts' names.
   template <typename Names, typename Selects>
-  std::vector<Part> PartsOf(const char* prefix, const Names& names, Selects selects) const {
-    std::vector<Part> parts;
+  std::vector<JobPart> PartsOf(const char* prefix, const Names& names, Selects selects) const {
+    std::vector<JobPart> parts;
     for (const auto& name : names) {
       parts.push_back({absl::StrCat(prefix, name),
                        Select(job_, [&](int rank, int kind) { return selects(name, rank, kind); })});
@@ -181,26 +181,26 @@ class Analysis {
       ranks_.back().slowdown = 1;
     }
     const std::vector<size_t> replayed = MostExcess();
-    std::vector<Part> some =
+    std::vector<JobPart> some =
         PartsOf("", replayed, [](size_t index, int rank, int) { return static_cast<int>(index) == rank; });
     for (size_t i = 0; i < replayed.size(); ++i) {
       some[i].name = RankName(replayed[i]);
       ranks_[replayed[i]] = std::move(some[i]);
     }
-    const std::vector<Part> operations = PartsOf(
+    const std::vector<JobPart> operations = PartsOf(
         "", operations_,
         [this](const std::string& name, int, int kind) { return job_.kinds[kind].operation == name; });
     stage_parts_ = PartsOf("stage ", stages_,
                            [this](int stage, int rank, int) { return job_.ranks[rank].stage == stage; });
-    const std::vector<Part> replicas = PartsOf("replica ", replicas_, [this](int replica, int rank, int) {
+    const std::vector<JobPart> replicas = PartsOf("replica ", replicas_, [this](int replica, int rank, int) {
       return job_.ranks[rank].replica == replica;
     });
     std::vector<std::string> host_names;
     for (const auto& [host, unused] : ranks_of_host_) host_names.push_back(host);
     if (host_names.size() < 2) host_names.clear();
-    const std::vector<Part> hosts = PartsOf("", host_names, [this](const std::string& host, int rank, int) {
-      return job_.ranks[rank].host == host;
-    });
+    const std::vector<JobPart> hosts =
+        PartsOf("", host_names,
+                [this](const std::string& host, int rank, int) { return job_.ranks[rank].host == host; });
     // In a pipeline a rank's slowdown is the smaller of its replica's and its stage's.
     if (!stages_.empty() && !replicas_.empty()) {
       std::map<int, double> of_stage;
@@ -218,10 +218,10 @@ class Analysis {
     AddToSteps(operations, &WhatIfStep::add_by_operation);
     AddToSteps(stage_parts_, &WhatIfStep::add_by_stage);
     AddToSteps(replicas, &WhatIfStep::add_by_replica);
-    for (const Part& part : operations) *answer_.add_by_operation() = ToProto(part);
-    for (const Part& part : stage_parts_) *answer_.add_by_stage() = ToProto(part);
-    for (const Part& part : replicas) *answer_.add_by_replica() = ToProto(part);
-    for (const Part& part : hosts) *answer_.add_by_host() = ToProto(part);
+    for (const JobPart& part : operations) *answer_.add_by_operation() = ToProto(part);
+    for (const JobPart& part : stage_parts_) *answer_.add_by_stage() = ToProto(part);
+    for (const JobPart& part : replicas) *answer_.add_by_replica() = ToProto(part);
+    for (const JobPart& part : hosts) *answer_.add_by_host() = ToProto(part);
   }
 
   // By what their own times alone would cost, most first; of two alike the lower rank.
@@ -261,7 +261,7 @@ class Analysis {
   }
 
   // The excess of these ranks in each operation in which they have any.
-  void AppendRepairsOf(const std::vector<size_t>& ranks, std::vector<Part>& repairs) const {
+  void AppendRepairsOf(const std::vector<size_t>& ranks, std::vector<JobPart>& repairs) const {
     const std::set<size_t> members(ranks.begin(), ranks.end());
     const size_t num_before = repairs.size();
     for (const std::string& operation : operations_) {
@@ -286,8 +286,8 @@ class Analysis {
 
   // Lists what could be mended: an operation of ranks that are slower in it than others, and a stage. Of
   // ranks that do the same, only those that are to blame.
-  std::vector<Part> ListRepairs() const {
-    std::vector<Part> repairs;
+  std::vector<JobPart> ListRepairs() const {
+    std::vector<JobPart> repairs;
     if (replayer_.compares_ranks()) {
       if (blamed_.size() > 1) AppendRepairsOf(blamed_, repairs);
       for (const size_t rank : blamed_) AppendRepairsOf({rank}, repairs);
@@ -310,33 +310,33 @@ class Analysis {
   }
 
   void AddRepairs() {
-    std::vector<Part> repairs = ListRepairs();
-    const auto is_small = [](const Part& part) {
+    std::vector<JobPart> repairs = ListRepairs();
+    const auto is_small = [](const JobPart& part) {
       return part.saving.share < kMinSaved || part.saving.low <= 0;
     };
     repairs.erase(std::remove_if(repairs.begin(), repairs.end(), is_small), repairs.end());
-    std::stable_sort(repairs.begin(), repairs.end(), [](const Part& a, const Part& b) {
+    std::stable_sort(repairs.begin(), repairs.end(), [](const JobPart& a, const JobPart& b) {
       return a.weight * a.saving.share > b.weight * b.saving.share;
     });
     if (repairs.size() > kMaxRepairs) repairs.erase(repairs.begin() + kMaxRepairs, repairs.end());
-    for (const Part& repair : repairs) *answer_.add_repairs() = ToProto(repair);
+    for (const JobPart& repair : repairs) *answer_.add_repairs() = ToProto(repair);
     if (repairs.size() > 1) AddRepairsTogether(repairs);
   }
 
   // The best, and with it those that save most besides what is saved already.
-  void AddRepairsTogether(const std::vector<Part>& repairs) {
-    Part best = repairs[0];
+  void AddRepairsTogether(const std::vector<JobPart>& repairs) {
+    JobPart best = repairs[0];
     for (size_t count = 1; count < kMaxTogether; ++count) {
-      std::vector<Part> unions;
-      for (const Part& repair : repairs) {
+      std::vector<JobPart> unions;
+      for (const JobPart& repair : repairs) {
         unions.push_back({absl::StrCat(best.name, ", ", repair.name), best.selection});
         for (size_t i = 0; i < repair.selection.size(); ++i)
           unions.back().selection[i] |= repair.selection[i];
       }
       replay_.FindSavings(unions);
-      const auto most = std::max_element(unions.begin(), unions.end(), [](const Part& a, const Part& b) {
-        return a.saving.share < b.saving.share;
-      });
+      const auto most = std::max_element(
+          unions.begin(), unions.end(),
+          [](const JobPart& a, const JobPart& b) { return a.saving.share < b.saving.share; });
       if (most->saving.share < best.saving.share + kMinSaved) break;
       best = *most;
       *answer_.mutable_best_repairs_together() = ToProto(best);
@@ -346,14 +346,14 @@ class Analysis {
   void AddCommunication() {
     Scenario scenario = {Scenario::kMeasured, Scenario::kScaled, 0,
                          Select(job_, [this](int, int kind) { return job_.kinds[kind].communicates; })};
-    Part part("communication that nothing overlaps", {});
+    JobPart part("communication that nothing overlaps", {});
     part.saving = replay_.SavingOf(replayer_.Replay({scenario})[0]);
     *answer_.mutable_communication_overlapped() = ToProto(part);
   }
 
   void AddScaled() {
     for (const ScaleQuestion& question : questions_) {
-      Part part(question.name, {});
+      JobPart part(question.name, {});
       part.saving = replay_.SavingOf(replayer_.Replay(
           {{Scenario::kMeasured, Scenario::kScaled, question.factor, question.selection}})[0]);
       *answer_.add_scaled() = ToProto(part);
@@ -433,12 +433,12 @@ class Analysis {
 
   // Sets what mending any one rank may save, and returns that one.
   std::string FindNotExcluded() {
-    std::vector<Part> parts = ranks_;
+    std::vector<JobPart> parts = ranks_;
     for (size_t i = 0; i < parts.size(); ++i) {
       parts[i].selection = Select(job_, [&](int rank, int) { return rank == static_cast<int>(i); });
     }
     replay_.FindSavings(parts, false);
-    const auto most = std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    const auto most = std::max_element(parts.begin(), parts.end(), [](const JobPart& a, const JobPart& b) {
       return a.saving.high < b.saving.high;
     });
     answer_.set_not_excluded(std::clamp(most->saving.high, 0.001, 1.0));
@@ -490,7 +490,7 @@ class Analysis {
                                [&](size_t rank) { return replayer_.SureExcess(rank) < least_excess; }),
                 worst.end());
     if (worst.empty()) return false;
-    std::vector<Part> sets;
+    std::vector<JobPart> sets;
     for (size_t count = 1; count <= worst.size(); ++count) {
       const std::vector<size_t> members(worst.begin(), worst.begin() + static_cast<int64_t>(count));
       sets.push_back({NameOf(members), Select(job_, [&](int rank, int) {
@@ -500,7 +500,7 @@ class Analysis {
     }
     replay_.FindSavings(sets);
     double best = 0;
-    for (const Part& set : sets) best = std::max(best, set.saving.share);
+    for (const JobPart& set : sets) best = std::max(best, set.saving.share);
     const double least = LeastSavedByBlamed();
     if (best < least) return false;
     size_t count = 0;
@@ -557,8 +557,8 @@ class Analysis {
   // Of each step, in seconds.
   const std::vector<double>& measured_;
   const std::vector<double>& ideal_;
-  std::vector<Part> ranks_;
-  std::vector<Part> stage_parts_;
+  std::vector<JobPart> ranks_;
+  std::vector<JobPart> stage_parts_;
   // The ranks to blame, if ranks do the same.
   std::vector<size_t> blamed_;
   WhatIfAnswer answer_;

@@ -109,7 +109,7 @@ std::vector<std::pair<int64_t, int64_t>> StepsOf(const Profile& profile) {
   return steps;
 }
 
-std::vector<Collective> MatchCollectives(const std::vector<RankTrace>& traces) {
+std::vector<Collective> MatchCollectives(const std::vector<RankProfile>& traces) {
   std::map<Key, Collective> matched;
   for (size_t trace = 0; trace < traces.size(); ++trace) {
     const Profile& profile = *traces[trace].profile;
@@ -159,7 +159,7 @@ int64_t OnFirstClock(const Profile& profile, const ClockOffset& offset, int64_t 
   return time + offset.at_begin + static_cast<int64_t>(drift * static_cast<double>(time - begin));
 }
 
-std::vector<ClockOffset> AlignClocks(const std::vector<RankTrace>& traces,
+std::vector<ClockOffset> AlignClocks(const std::vector<RankProfile>& traces,
                                      const std::vector<Collective>& collectives) {
   std::vector<ClockOffset> offsets(traces.size());
   if (traces.empty()) return offsets;

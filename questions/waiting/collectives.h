@@ -12,7 +12,7 @@
 
 namespace ott::waiting {
 
-struct RankTrace {
+struct RankProfile {
   int rank = 0;
   const kernels::Profile* profile = nullptr;
 };
@@ -37,7 +37,7 @@ std::vector<std::pair<int64_t, int64_t>> StepsOf(const kernels::Profile& profile
 // Matches kernels, and what CPUs do, by process group, name and sequence number of the group; ids of events
 // differ from rank to rank. Traces without sequence numbers: by the order in the step, or without steps in
 // the trace. Messages from one rank to another are left out. In the order of the first part's start.
-std::vector<Collective> MatchCollectives(const std::vector<RankTrace>& traces);
+std::vector<Collective> MatchCollectives(const std::vector<RankProfile>& traces);
 
 // The offset to add to a trace's times to put them on the first one's clock, at the beginning and at the
 // end of the trace.
@@ -55,7 +55,7 @@ int64_t OnFirstClock(const kernels::Profile& profile, const ClockOffset& offset,
 // All ranks leave a collective that needs something of each of them (all_reduce, all_gather, reduce_scatter,
 // all_to_all, barrier) at the same time, but for a few microseconds: the median difference of the ends is the
 // clocks', and nine tenths of the rest are within error_bound. Clocks that agree within that are left alone.
-std::vector<ClockOffset> AlignClocks(const std::vector<RankTrace>& traces,
+std::vector<ClockOffset> AlignClocks(const std::vector<RankProfile>& traces,
                                      const std::vector<Collective>& collectives);
 
 }  // namespace ott::waiting

@@ -26,7 +26,7 @@ std::string NameOf(const std::string& collective, const std::string& group) {
 
 class JobBuilder {
  public:
-  JobBuilder(const std::vector<RankTrace>& traces, TracedJob* job)
+  JobBuilder(const std::vector<RankProfile>& traces, TracedJob* job)
       : traces_(traces),
         job_(*job),
         collectives_(MatchCollectives(traces)),
@@ -34,7 +34,7 @@ class JobBuilder {
 
   void Build() {
     job_.clocks = clocks_;
-    for (const RankTrace& trace : traces_) {
+    for (const RankProfile& trace : traces_) {
       job_.ranks.push_back(
           {trace.rank, trace.profile->path, SplitTime(*trace.profile), trace.profile->num_steps});
     }
@@ -142,7 +142,7 @@ class JobBuilder {
     job_.hold_ups = hold_ups_.Find(options);
   }
 
-  const std::vector<RankTrace>& traces_;
+  const std::vector<RankProfile>& traces_;
   TracedJob& job_;
   const std::vector<Collective> collectives_;
   const std::vector<ClockOffset> clocks_;
@@ -168,7 +168,7 @@ std::string Rate(double bytes, int64_t count, int64_t nanoseconds) {
 
 }  // namespace
 
-TracedJob DescribeJob(const std::vector<RankTrace>& traces) {
+TracedJob DescribeJob(const std::vector<RankProfile>& traces) {
   TracedJob job;
   JobBuilder(traces, &job).Build();
   return job;

@@ -51,7 +51,7 @@ struct TracedJob {
 
 // REQUIRES: as SplitTime(); the profiles
 // outlive the job.
-TracedJob DescribeJob(const std::vector<RankTrace>& traces);
+TracedJob DescribeJob(const std::vector<RankProfile>& traces);
 
 // A line a rank: total time, compute, exposed and overlapped communication, exposed copies, idle and why.
 std::string FormatSplits(const TracedJob& job);

@@ -150,7 +150,7 @@ std::vector<Profile> SimulateTraces(const SimulatedJob& job, uint64_t seed) {
 }
 
 TracedJob DescribeForTest(const std::vector<Profile>& profiles) {
-  std::vector<RankTrace> traces;
+  std::vector<RankProfile> traces;
   for (size_t i = 0; i < profiles.size(); ++i) traces.push_back({static_cast<int>(i), &profiles[i]});
   return DescribeJob(traces);
 }

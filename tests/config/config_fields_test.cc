@@ -41,7 +41,7 @@ const std::map<std::string, std::vector<std::string>>& Readers() {
       {"ott.TensorsOfKind", {"dist/check/tensor_selection.cc"}},
       {"ott.ShardedTensors", {"dist/check/tensor_selection.cc"}},
       {"ott.ProfileConfig",
-       {"core/profile/profiler_proto.cc", "core/profile/schedule.cc", "dist/run/rank_trace.cc"}},
+       {"core/trace/profiler_proto.cc", "core/trace/schedule.cc", "dist/run/rank_trace.cc"}},
       {"ott.OpLogConfig", {"dist/run/rank_op_log.cc"}},
       {"ott.SoundConfig", {"questions/sound/sound.cc"}},
       {"ott.PerturbConfig", {"core/op_log/perturbation_proto.cc"}},

@@ -58,8 +58,8 @@ struct OpSum {
 // By op and direction.
 using OpSums = std::map<std::string, OpSum>;
 
-void AddRows(const kernels::ProfileRows& rows, const waiting::RankTrace& trace, OpSums* sums,
-             std::vector<DeviceSpan>* spans) {
+void AddRows(const kernels::ProfileRows& rows, const waiting::RankProfile& trace, OpSums* sums,
+             std::vector<DeviceActivity>* spans) {
   const int rank = trace.rank;
   KernelRow row;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -297,7 +297,7 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
   options.transfers = true;
   ParallelFor(static_cast<int64_t>(paths.size()), NumThreads(0),
               [&](int64_t i) { read[i] = kernels::ReadProfile(paths[i], options); });
-  std::vector<waiting::RankTrace> traces;
+  std::vector<waiting::RankProfile> traces;
   std::vector<kernels::Profile*> profiles;
   std::vector<std::string> problems;
   for (size_t i = 0; i < paths.size(); ++i) {
@@ -306,8 +306,9 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
       continue;
     }
     const int rank = read[i]->rank >= 0 ? read[i]->rank : static_cast<int>(i);
-    const bool is_known = std::any_of(traces.begin(), traces.end(),
-                                      [rank](const waiting::RankTrace& trace) { return trace.rank == rank; });
+    const bool is_known =
+        std::any_of(traces.begin(), traces.end(),
+                    [rank](const waiting::RankProfile& trace) { return trace.rank == rank; });
     if (is_known) {
       // Ranks of two runs would seem to wait for each other.
       problems.push_back(
@@ -323,11 +324,11 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
   AddWhatIsNotTraced(job, &problems);
   AddWhatIsNoTrace(directory, paths, &problems);
   OpSums ops;
-  std::vector<std::vector<DeviceSpan>> spans(traces.size());
+  std::vector<std::vector<DeviceActivity>> spans(traces.size());
   // Joining takes the ranges.
   const std::string host_times = FormatHostTimes(*profiles[0]);
   std::vector<Steps> steps;
-  for (const waiting::RankTrace& trace : traces) steps.push_back(waiting::StepsOf(*trace.profile));
+  for (const waiting::RankProfile& trace : traces) steps.push_back(waiting::StepsOf(*trace.profile));
   for (size_t i = 0; i < traces.size(); ++i) {
     const kernels::KernelJoin join = kernels::JoinKernels(profiles[i]);
     AddRows(kernels::ProfileRows(*profiles[i], join, std::nullopt), traces[i], &ops, &spans[i]);

@@ -15,8 +15,8 @@ std::set<int64_t> ChooseSteps(const Steps& steps) {
   return chosen;
 }
 
-void AddTrace(const waiting::RankTrace& trace, const Steps& steps, const std::set<int64_t>& chosen,
-              const waiting::ClockOffset& offset, const std::vector<DeviceSpan>& spans,
+void AddTrace(const waiting::RankProfile& trace, const Steps& steps, const std::set<int64_t>& chosen,
+              const waiting::ClockOffset& offset, const std::vector<DeviceActivity>& spans,
               saved::TimelineBuilder& builder) {
   const kernels::Profile& profile = *trace.profile;
   const auto to_common = [&](int64_t time) {
@@ -30,7 +30,7 @@ void AddTrace(const waiting::RankTrace& trace, const Steps& steps, const std::se
     rank.begin = to_common(begin);
     rank.end = to_common(end);
     std::vector<int64_t> running;  // ends
-    for (const DeviceSpan& span : spans) {
+    for (const DeviceActivity& span : spans) {
       if (span.start < begin || span.start >= end) continue;
       running.erase(
           std::remove_if(running.begin(), running.end(), [&](int64_t other) { return other <= span.start; }),
@@ -44,10 +44,10 @@ void AddTrace(const waiting::RankTrace& trace, const Steps& steps, const std::se
 
 }  // namespace
 
-saved::SampledTimeline TimelineOfTraces(const std::vector<waiting::RankTrace>& traces,
+saved::SampledTimeline TimelineOfTraces(const std::vector<waiting::RankProfile>& traces,
                                         std::vector<Steps> steps,
                                         const std::vector<waiting::ClockOffset>& clocks,
-                                        const std::vector<std::vector<DeviceSpan>>& spans) {
+                                        const std::vector<std::vector<DeviceActivity>>& spans) {
   for (size_t i = 0; i < traces.size(); ++i) {
     // A trace without steps is one.
     if (steps[i].empty()) steps[i].emplace_back(traces[i].profile->first_time, 0);

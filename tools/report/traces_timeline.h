@@ -14,7 +14,7 @@
 namespace ott::report {
 
 // A kernel or a copy. Nanoseconds on the trace's clock.
-struct DeviceSpan {
+struct DeviceActivity {
   int64_t start = 0;
   int64_t duration = 0;
   std::string name;
@@ -26,10 +26,10 @@ using Steps = std::vector<std::pair<int64_t, int64_t>>;
 
 // Shows the first step, the last and some between; without steps, of all of the traces. steps, clocks, spans:
 // of each trace; spans by their start.
-saved::SampledTimeline TimelineOfTraces(const std::vector<waiting::RankTrace>& traces,
+saved::SampledTimeline TimelineOfTraces(const std::vector<waiting::RankProfile>& traces,
                                         std::vector<Steps> steps,
                                         const std::vector<waiting::ClockOffset>& clocks,
-                                        const std::vector<std::vector<DeviceSpan>>& spans);
+                                        const std::vector<std::vector<DeviceActivity>>& spans);
 
 }  // namespace ott::report
 

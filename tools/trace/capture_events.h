@@ -12,8 +12,8 @@
 
 #include "absl/status/statusor.h"
 #include "ott/core/kernel_profile/profile.h"
-#include "ott/core/profile/trace_info.pb.h"
-#include "ott/core/profile/trace_reader.h"
+#include "ott/core/trace/trace_info.pb.h"
+#include "ott/core/trace/trace_reader.h"
 
 namespace ott::trace {
 
@@ -51,7 +51,7 @@ class CaptureEvents {
   std::string Explain(const std::vector<TraceInfo>& traces) const;
 
   // Adds the device activities of the trace's rank that begin while the trace lasts, on a track for each
-  // device and stream, and with arrows to them their launches, on a track for each thread; with_ranges: the
+  // device and stream. Their launches are on a track for each thread, with arrows to them. with_ranges: the
   // threads' NVTX ranges, too. Texts live as long as this and the trace.
   void AddTo(bool with_ranges, Trace& trace) const;
 

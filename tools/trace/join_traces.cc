@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/profile/trace_file.h"
-#include "ott/core/profile/write_trace.h"
+#include "ott/core/trace/trace_file.h"
+#include "ott/core/trace/write_trace.h"
 
 namespace ott::trace {
 namespace {

@@ -18,7 +18,7 @@ struct JoinedTrace {
   int64_t shortest = 0;
 };
 
-// Writes the traces to a file of the format of its name (core/profile/trace_file.h). max_bytes: its size
+// Writes the traces to a file of the format of its name (core/trace/trace_file.h). max_bytes: its size
 // before compression, for viewers that take no more; the shortest slices are left out first, marks and
 // counters last. 0: any. INVALID_ARGUMENT if not even names and notes fit.
 absl::StatusOr<JoinedTrace> JoinTraces(RunTraces& traces, const std::string& output, int64_t max_bytes);

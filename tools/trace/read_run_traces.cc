@@ -174,8 +174,8 @@ absl::Status RunTraces::AddCaptures(const std::vector<std::string>& files, const
   return absl::OkStatus();
 }
 
-std::vector<waiting::RankTrace> RunTraces::RankTraces() const {
-  std::vector<waiting::RankTrace> traces;
+std::vector<waiting::RankProfile> RunTraces::RankTraces() const {
+  std::vector<waiting::RankProfile> traces;
   if (!captures_alone_) return traces;
   for (int i = 0; i < info_.traces_size(); ++i) {
     for (const std::unique_ptr<CaptureEvents>& capture : captures_) {
@@ -184,13 +184,13 @@ std::vector<waiting::RankTrace> RunTraces::RankTraces() const {
     }
   }
   std::stable_sort(traces.begin(), traces.end(),
-                   [](const waiting::RankTrace& a, const waiting::RankTrace& b) { return a.rank < b.rank; });
+                   [](const waiting::RankProfile& a, const waiting::RankProfile& b) { return a.rank < b.rank; });
   return traces;
 }
 
 // Clocks of several machines differ, which what the ranks did together tells.
 void RunTraces::AlignByCollectives() {
-  const std::vector<waiting::RankTrace> traces = RankTraces();
+  const std::vector<waiting::RankProfile> traces = RankTraces();
   const std::vector<waiting::ClockOffset> offsets =
       waiting::AlignClocks(traces, waiting::MatchCollectives(traces));
   const auto num_known = std::count_if(offsets.begin(), offsets.end(),

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ott/core/profile/trace_info.pb.h"
-#include "ott/core/profile/trace_reader.h"
+#include "ott/core/trace/trace_info.pb.h"
+#include "ott/core/trace/trace_reader.h"
 #include "ott/questions/waiting/collectives.h"
 #include "tools/trace/capture_events.h"
 
@@ -52,7 +52,7 @@ class RunTraces {
   const JoinedTraceInfo& info() const { return info_; }
 
   // Returns what captures alone tell, in the order of ranks; empty for others.
-  std::vector<waiting::RankTrace> RankTraces() const;
+  std::vector<waiting::RankProfile> RankTraces() const;
 
  private:
   void AddDirectory(const std::string& run_dir, const CaptureOptions& captures);

@@ -70,7 +70,7 @@ absl::StatusOr<int> RunTrace(TraceFlags& flags) {
   if (!flags.output.empty()) OTT_RETURN_IF_ERROR(Join(traces, flags));
   bool has_answer = true;
   if (flags.split || flags.collectives > 0) {
-    const std::vector<waiting::RankTrace> rank_traces = traces.RankTraces();
+    const std::vector<waiting::RankProfile> rank_traces = traces.RankTraces();
     if (rank_traces.empty())
       return absl::InvalidArgumentError("--split and --collectives are for traces of torch.profiler");
     const waiting::TracedJob job = waiting::DescribeJob(rank_traces);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ott/core/profile/trace_reader.h"
+#include "ott/core/trace/trace_reader.h"
 
 namespace ott::trace {
 

@@ -9,8 +9,8 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/proto_json.h"
-#include "ott/core/profile/trace_file.h"
-#include "ott/core/profile/write_trace.h"
+#include "ott/core/trace/trace_file.h"
+#include "ott/core/trace/write_trace.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/run/rank_trace.h"
 

@@ -5,8 +5,8 @@
 
 #include "ott/core/base/check.h"
 #include "ott/core/base/file.h"
-#include "ott/core/profile/profiler.h"
-#include "ott/core/profile/write_trace.h"
+#include "ott/core/trace/profiler.h"
+#include "ott/core/trace/write_trace.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/run/rank_trace.h"
 

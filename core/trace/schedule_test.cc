@@ -1,0 +1,97 @@
+#include "ott/core/trace/schedule.h"
+
+#include <limits>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/config.pb.h"
+
+namespace ott {
+namespace {
+
+using ::testing::HasSubstr;
+
+Schedule::Options Make(int64_t wait, int64_t warmup, int64_t active, int64_t repeat = 0,
+                       int64_t skip_first = 0) {
+  Schedule::Options options;
+  options.wait = wait;
+  options.warmup = warmup;
+  options.active = active;
+  options.repeat = repeat;
+  options.skip_first = skip_first;
+  return options;
+}
+
+// A letter a step: none ".", warm-up "w", record "R", record and save "S".
+std::string Steps(const Schedule::Options& options, int64_t count) {
+  const absl::StatusOr<Schedule> schedule = Schedule::Create(options);
+  if (!schedule.ok()) return std::string(schedule.status().message());
+  std::string result;
+  for (int64_t step = 0; step < count; ++step) result += ".wRS"[static_cast<int>(schedule->Action(step))];
+  return result;
+}
+
+// The sequences below are those of torch.profiler.schedule (PyTorch 2.x).
+
+TEST(Schedule, TheDocumentedExampleSkipsWarmsUpAndRecordsTwo) {
+  // wait=1, warmup=1, active=2, repeat=1: "skip the first step, start warming up on the second, record the
+  // third and the fourth, after which the trace becomes available".
+  EXPECT_EQ(Steps(Make(1, 1, 2, 1), 10), ".wRS......");
+}
+
+TEST(Schedule, CyclesRepeatUntilTheEndByDefault) { EXPECT_EQ(Steps(Make(1, 1, 2), 10), ".wRS.wRS.w"); }
+
+TEST(Schedule, CyclesEndAfterRepeat) { EXPECT_EQ(Steps(Make(1, 1, 3, 2), 14), ".wRRS.wRRS...."); }
+
+TEST(Schedule, FirstStepsAreSkippedOnce) { EXPECT_EQ(Steps(Make(2, 1, 1, 2, 3), 14), ".....wS..wS..."); }
+
+TEST(Schedule, TheFirstWaitCanBeSkippedAlone) {
+  // skip_first=10, wait=20: the first warm-up comes after 10 steps, the next after 20 more.
+  Schedule::Options options = Make(20, 1, 1, 2, 10);
+  EXPECT_EQ(Steps(options, 54), std::string(30, '.') + "wS" + std::string(20, '.') + "wS");
+  options.skip_first_wait = true;
+  EXPECT_EQ(Steps(options, 36), std::string(10, '.') + "wS" + std::string(20, '.') + "wS..");
+}
+
+TEST(Schedule, WithoutWaitAndWarmUpEveryStepIsRecorded) {
+  EXPECT_EQ(Steps(Make(0, 0, 1), 4), "SSSS");
+  EXPECT_EQ(Steps(Make(0, 0, 2), 5), "RSRSR");
+  EXPECT_EQ(Steps(Make(0, 0, 2, 1), 5), "RS...");
+}
+
+TEST(Schedule, NumbersThatMakeNoScheduleAreNamed) {
+  EXPECT_THAT(Steps(Make(0, 0, 0), 1), HasSubstr("active is 0"));
+  EXPECT_THAT(Steps(Make(-1, 0, 1), 1), HasSubstr("wait is -1"));
+  EXPECT_THAT(Steps(Make(0, -2, 1), 1), HasSubstr("warmup is -2"));
+  EXPECT_THAT(Steps(Make(0, 0, 1, -3), 1), HasSubstr("repeat is -3"));
+  EXPECT_THAT(Steps(Make(0, 0, 1, 0, -4), 1), HasSubstr("skip_first is -4"));
+}
+
+TEST(Schedule, StepsThatCannotBeCountedAreRefused) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  // Their sum would be 0.
+  EXPECT_THAT(Steps(Make(kMax, kMax, 2), 1), HasSubstr("wait is 9223372036854775807"));
+  EXPECT_THAT(Steps(Make(0, kMax, 1), 1), HasSubstr("can be counted"));
+  EXPECT_THAT(Steps(Make(0, 0, kMax), 1), HasSubstr("can be counted"));
+}
+
+TEST(Schedule, ConfigHasEveryField) {
+  ProfileConfig config;
+  config.set_skip_first(1);
+  config.set_wait(2);
+  config.set_warmup(3);
+  config.set_active(4);
+  config.set_repeat(5);
+  config.set_skip_first_wait(true);
+  const Schedule::Options options = Schedule::FromConfig(config);
+  EXPECT_EQ(options.skip_first, 1);
+  EXPECT_EQ(options.wait, 2);
+  EXPECT_EQ(options.warmup, 3);
+  EXPECT_EQ(options.active, 4);
+  EXPECT_EQ(options.repeat, 5);
+  EXPECT_TRUE(options.skip_first_wait);
+}
+
+}  // namespace
+}  // namespace ott

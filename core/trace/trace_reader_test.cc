@@ -1,0 +1,232 @@
+#include "ott/core/trace/trace_reader.h"
+
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/trace/trace_file.h"
+
+namespace ott {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kInfo[] = R"({"rank":3,"host":"node7","window":"2","clock":{"begin_nanoseconds":"5"}})";
+
+class TraceReaderTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::string Path() const { return ::testing::TempDir() + "/" + GetParam(); }
+
+  static std::vector<TraceEvent> Events() {
+    std::vector<TraceEvent> events(5);
+    events[0].name = "forward \"quoted\"\n\xE2\x82\xAC";
+    events[0].category = "stopwatch";
+    events[0].start = 1'234'567;
+    events[0].duration = 89;
+    events[0].args = R"({"shape":[[32,128],[64]],"text":"}],\""})";
+    events[0].flow = TraceEvent::Flow::kStart;
+    events[0].flow_id = 0xABCDEF0123456789;
+    events[1] = events[0];
+    events[1].type = TraceEvent::Type::kOverlappingSlice;
+    events[1].flow = TraceEvent::Flow::kNone;
+    events[1].flow_id = 0;
+    events[2].type = TraceEvent::Type::kMark;
+    events[2].name = "mark";
+    events[2].start = -1'000'001;
+    events[3].type = TraceEvent::Type::kCounter;
+    events[3].name = "loss";
+    events[3].value = 0.1;
+    events[4].name = "LinearBackward0";
+    events[4].start = 9'007'199'254'740'993;
+    events[4].flow = TraceEvent::Flow::kFinish;
+    events[4].flow_id = 12;
+    for (TraceEvent& event : events) {
+      event.process = 3;
+      event.track = 42;
+    }
+    return events;
+  }
+
+  void Write() const {
+    const auto file = TraceFile::Create(Path(), kInfo);
+    ASSERT_TRUE(file.ok()) << file.status();
+    (*file)->Add(TraceProcess{3, "rank 3", "", 3});
+    (*file)->Add(TraceTrack{3, 42, "main \"thread\"", 7});
+    for (const TraceEvent& event : Events()) (*file)->Add(event);
+    const absl::Status written = (*file)->Commit();
+    ASSERT_TRUE(written.ok()) << written;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Files, TraceReaderTest, ::testing::Values("trace.json", "trace.json.gz"),
+                         [](const auto& info) { return info.index == 0 ? "Plain" : "Compressed"; });
+
+TEST_P(TraceReaderTest, ReadsWhatWasWritten) {
+  Write();
+  const absl::StatusOr<Trace> trace = ReadTrace(Path());
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  EXPECT_THAT(trace->cut, IsEmpty());
+  EXPECT_EQ(trace->info.rank(), 3);
+  EXPECT_EQ(trace->info.window(), 2);
+  EXPECT_EQ(trace->info.clock().begin_nanoseconds(), 5);
+  ASSERT_EQ(trace->tracks.size(), 1);
+  EXPECT_EQ(trace->tracks[0].name, "main \"thread\"");
+  EXPECT_EQ(trace->tracks[0].sort_index, 7);
+  const std::vector<TraceEvent> expected = Events();
+  ASSERT_EQ(trace->events.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const TraceEvent& event = trace->events[i];
+    EXPECT_EQ(event.type, expected[i].type) << i;
+    EXPECT_EQ(event.process, expected[i].process) << i;
+    EXPECT_EQ(event.track, expected[i].track) << i;
+    EXPECT_EQ(event.name, expected[i].name) << i;
+    EXPECT_EQ(event.category, expected[i].category) << i;
+    EXPECT_EQ(event.start, expected[i].start) << i;
+    EXPECT_EQ(event.duration, expected[i].duration) << i;
+    EXPECT_EQ(event.args, expected[i].args) << i;
+    EXPECT_EQ(event.value, expected[i].value) << i;
+    EXPECT_EQ(event.flow, expected[i].flow) << i;
+    EXPECT_EQ(event.flow_id, expected[i].flow_id) << i;
+  }
+}
+
+TEST_P(TraceReaderTest, InfoIsReadAlone) {
+  Write();
+  const absl::StatusOr<TraceInfo> info = ReadTraceInfo(Path());
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->host(), "node7");
+}
+
+TEST_P(TraceReaderTest, OfATruncatedFileEveryWholeEventIsKept) {
+  Write();
+  const auto size = std::filesystem::file_size(Path());
+  size_t last = Events().size();
+  for (auto left = size - 1; left > 0; --left) {
+    std::filesystem::resize_file(Path(), left);
+    const absl::StatusOr<Trace> trace = ReadTrace(Path());
+    if (!trace.ok()) {
+      EXPECT_THAT(std::string(trace.status().message()), HasSubstr(Path()));
+      last = 0;
+      continue;
+    }
+    EXPECT_LE(trace->events.size(), last) << left;
+    last = trace->events.size();
+    // All of the text but its last newline, or all but a checksum.
+    if (left + 10 < size) {
+      EXPECT_THAT(trace->cut, AllOf(HasSubstr(Path()), HasSubstr("truncated"))) << left;
+    }
+  }
+  EXPECT_EQ(last, 0);
+}
+
+TEST_P(TraceReaderTest, AFullDiskLeavesNoFileAndSaysSo) {
+  struct rlimit original;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &original), 0);
+  struct rlimit small = original;
+  small.rlim_cur = 100;
+  std::filesystem::remove(Path());
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  absl::Status written;
+  {
+    const auto file = TraceFile::Create(Path(), kInfo);
+    for (int i = 0; i < 10'000; ++i) {
+      for (const TraceEvent& event : Events()) (*file)->Add(event);
+    }
+    written = (*file)->Commit();
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &original), 0);
+  EXPECT_FALSE(written.ok());
+  EXPECT_THAT(std::string(written.message()), AllOf(HasSubstr(Path()), HasSubstr("ulimit -f")));
+  EXPECT_FALSE(std::filesystem::exists(Path()));
+}
+
+TEST(TraceReader, DamageIsNamedWithItsPlace) {
+  const absl::StatusOr<Trace> trace =
+      ParseTrace(R"({"traceEvents":[{"ph":"X","name":"a"},{"ph":oops}]})", "t.json");
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace->events.size(), 1);
+  EXPECT_THAT(trace->cut, IsEmpty());  // oops could be a literal
+  const absl::StatusOr<Trace> damaged = ParseTrace(R"({"traceEvents":[{"ph":"X","name":"a"},!]})", "t.json");
+  ASSERT_TRUE(damaged.ok());
+  EXPECT_EQ(damaged->events.size(), 1);
+  EXPECT_THAT(damaged->cut, HasSubstr("t.json: damaged: 1 bytes between events are no JSON"));
+}
+
+TEST(TraceReader, WhatIsNoTraceIsAnError) {
+  for (const char* text : {"", "no json", "{", "[", R"({"a":)"}) {
+    EXPECT_EQ(ParseTrace(text, "t.json").status().code(), absl::StatusCode::kDataLoss) << text;
+  }
+  EXPECT_EQ(ReadTrace("/none/trace.json").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(TraceReader, TracesOfOthersAreRead) {
+  const absl::StatusOr<Trace> trace = ParseTrace(
+      R"([ {"name": "aten::mm", "ph": "X", "ts": 1.5e3, "dur": 2, "pid": "7", "tid": 8, "args": {}} ,
+           {"ph": "?", "name": "other"} ])",
+      "t.json");
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  ASSERT_EQ(trace->events.size(), 1);
+  EXPECT_EQ(trace->events[0].start, 1'500'000);
+  EXPECT_EQ(trace->events[0].duration, 2000);
+  EXPECT_EQ(trace->events[0].process, 7);
+}
+
+TEST(TraceReader, ArgumentsThatAreNoJsonAreLeftOut) {
+  const auto is_kept = [](const std::string& args) {
+    const std::string text = R"([{"name":"a","ph":"i","args":)" + args + "}]";
+    const absl::StatusOr<Trace> trace = ParseTrace(text, "t.json");
+    EXPECT_TRUE(trace.ok() && trace->cut.empty() && trace->events.size() == 1) << args;
+    return trace.ok() && trace->events.size() == 1 && trace->events[0].args == args;
+  };
+  for (const char* args :
+       {"{}", R"({"a":[0,-1.5e+3,10,true,null],"b":{"c":false}})", R"({"\u20ac\n\"":"\\","\/":"é"})"}) {
+    EXPECT_TRUE(is_kept(args)) << args;
+  }
+  for (const char* args : {"1", R"("a")", "[1]", R"({"a":NaN})", R"({"a":-Infinity})", R"({"a":word})",
+                           R"({"a":01})", R"({"a":1.})", R"({"a":1e})", R"({"a":-})", "{\"a\":\"\x01\"}",
+                           "{\"a\":\"\xFF\"}", R"({"a":"\x"})", R"({"a":"\u12"})"}) {
+    EXPECT_FALSE(is_kept(args)) << args;
+  }
+}
+
+TEST(TraceReader, TimesAreExactToTheNanosecondAndNoneOverflows) {
+  const auto start = [](const std::string& ts) {
+    const absl::StatusOr<Trace> trace = ParseTrace(R"([{"name":"a","ph":"i","ts":)" + ts + "}]", "t.json");
+    return trace.ok() && trace->events.size() == 1 ? trace->events[0].start : -1;
+  };
+  EXPECT_EQ(start("1795245296094317.7169"), 1'795'245'296'094'317'716);
+  EXPECT_EQ(start("-1.5"), -1500);
+  EXPECT_EQ(start("7777777777777777"), 0);
+  EXPECT_EQ(start("77777777777777770000000.5"), 0);
+}
+
+TEST(TraceReader, EscapesAreUndone) {
+  const absl::StatusOr<Trace> trace =
+      ParseTrace(R"([{"ph":"i","name":"\u20ac\ud83d\ude00\/\b\t\\\u0000"}])", "t.json");
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  EXPECT_EQ(trace->events[0].name, std::string("\xE2\x82\xAC\xF0\x9F\x98\x80/\b\t\\\0", 12));
+  const absl::StatusOr<Trace> half = ParseTrace(R"([{"ph":"i","name":"\ud83d"}])", "t.json");
+  ASSERT_TRUE(half.ok()) << half.status();
+  EXPECT_EQ(half->events[0].name, "\ufffd");
+}
+
+TEST(TraceReader, NestingBeyondReasonIsDamage) {
+  const std::string text = R"([{"ph":"i","args":)" + std::string(100'000, '[');
+  EXPECT_FALSE(ParseTrace(text, "t.json").ok());
+}
+
+TEST(TraceFile, OtherEndingsAreRefused) {
+  EXPECT_EQ(TraceFile::Create("trace.txt", "{}").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(TraceEncoderFor("a.perfetto-trace.gz").ok());
+  EXPECT_TRUE(TraceEncoderFor("a.pftrace").ok());
+}
+
+}  // namespace
+}  // namespace ott
