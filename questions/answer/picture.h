@@ -1,10 +1,9 @@
-// Pictures are messages: the page reads the names of their .proto files.
+// Pictures are messages: JSON has the names of their .proto files, and the page reads them.
 
 #ifndef OTT_QUESTIONS_ANSWER_PICTURE_H_
 #define OTT_QUESTIONS_ANSWER_PICTURE_H_
 
 #include "google/protobuf/message.h"
-#include "google/protobuf/repeated_field.h"
 #include "ott/questions/answer/answer_json.h"
 
 namespace ott {
@@ -13,13 +12,6 @@ namespace ott {
 // shows it, and numbers with five digits. Null stands for an optional field that is absent, and for NaN and
 // infinity.
 Json DrawMessage(const google::protobuf::Message& message);
-
-template <typename Message>
-Json DrawMessages(const google::protobuf::RepeatedPtrField<Message>& messages) {
-  Json array = Json::array();
-  for (const Message& message : messages) array.push_back(DrawMessage(message));
-  return array;
-}
 
 // Leaves the first `most` of a repeated field.
 template <typename Repeated>

@@ -2,55 +2,39 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "ott/questions/answer/display_text.h"
+#include "ott/core/base/utf8.h"
+#include "ott/questions/answer/picture.h"
+#include "ott/questions/faster/comparison.pb.h"
 #include "ott/questions/faster/report.h"
 
 namespace ott::faster {
 namespace {
 
-constexpr size_t kMaxResults = 32;
+constexpr int kMaxResults = 32;
 constexpr size_t kMaxProcesses = 200;
 
-Json OrNull(const std::optional<double>& value) { return value ? Json(Rounded(*value)) : Json(); }
-
-Json DrawResult(const Result& result) {
-  return {{"name", DisplayName(result.name)},
-          {"verdict", Name(result.verdict)},
-          {"ratio", OrNull(result.ratio)},
-          {"low", OrNull(result.low)},
-          {"high", OrNull(result.high)},
-          {"seconds_before", Rounded(result.seconds_a)},
-          {"seconds_after", Rounded(result.seconds_b)}};
-}
-
-Json DrawProcesses(const std::vector<ProcessLocation>& locations) {
-  Json seconds = Json::array();
-  for (size_t i = 0; i < std::min(locations.size(), kMaxProcesses); ++i)
-    seconds.push_back(Rounded(locations[i].seconds));
-  return seconds;
+void AddProcesses(const std::vector<ProcessLocation>& locations,
+                  google::protobuf::RepeatedField<double>* seconds) {
+  for (size_t i = 0; i < std::min(locations.size(), kMaxProcesses); ++i) seconds->Add(locations[i].seconds);
 }
 
 }  // namespace
 
 Json DrawComparison(const Comparison& comparison, const SideNames& names) {
-  Json results = Json::array();
-  if (!comparison.answer.name.empty()) results.push_back(DrawResult(comparison.answer));
-  for (const Result& result : comparison.measurements) {
-    if (results.size() == kMaxResults) break;
-    results.push_back(DrawResult(result));
-  }
-  return {{"sides", {names.a, names.b}},
-          {"measurement", DisplayName(comparison.plotted)},
-          {"margin", comparison.margin},
-          {"confidence", 1 - comparison.answer.error},
-          {"before", DrawProcesses(comparison.locations_a)},
-          {"after", DrawProcesses(comparison.locations_b)},
-          {"results", std::move(results)}};
+  ComparisonPicture picture;
+  picture.add_sides(names.a);
+  picture.add_sides(names.b);
+  picture.set_measurement(ValidUtf8(comparison.plotted));
+  AddProcesses(comparison.locations_a, picture.mutable_seconds_a());
+  AddProcesses(comparison.locations_b, picture.mutable_seconds_b());
+  AbVerdict& verdict = *picture.mutable_verdict() = EvidenceOf(comparison);
+  verdict.clear_voids();
+  verdict.clear_notes();
+  KeepFirst(kMaxResults, verdict.mutable_measurements());
+  return DrawMessage(picture);
 }
 
 Document DocumentOf(const Comparison& comparison, const std::string& subject) {
@@ -62,7 +46,7 @@ Document DocumentOf(const Comparison& comparison, const std::string& subject) {
   document.problems = comparison.voids;
   document.details = {{"All measurements", ToText(comparison)}};
   document.pictures["comparison"] = DrawComparison(comparison, names);
-  if (comparison.measurements.size() > kMaxResults) {
+  if (comparison.measurements.size() > static_cast<size_t>(kMaxResults)) {
     document.thinned.push_back(
         absl::StrFormat("%d of %d measurements are drawn", kMaxResults, comparison.measurements.size()));
   }

@@ -35,6 +35,8 @@ void SetResult(const Result& result, AbResult* proto) {
   proto->set_seconds_b(result.seconds_b);
 }
 
+}  // namespace
+
 AbVerdict EvidenceOf(const Comparison& comparison) {
   AbVerdict verdict;
   SetResult(comparison.answer, verdict.mutable_answer());
@@ -47,8 +49,6 @@ AbVerdict EvidenceOf(const Comparison& comparison) {
   for (const std::string& note : comparison.notes) verdict.add_notes(ValidUtf8(note));
   return verdict;
 }
-
-}  // namespace
 
 Answer AnswerFaster(const Comparison& comparison, const SideNames& names) {
   Answer answer = MakeAnswer(kQuestion);

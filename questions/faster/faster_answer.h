@@ -16,6 +16,8 @@ struct SideNames {
   const char* b;
 };
 
+AbVerdict EvidenceOf(const Comparison& comparison);
+
 Answer AnswerFaster(const Comparison& comparison, const SideNames& names);
 
 }  // namespace ott::faster

@@ -1,24 +1,30 @@
 // Draws how each cross-check came out.
 
 const OUTCOMES = {
-  equal: {meaning: 'good', height: 0.3, name: 'equal bit for bit'},
-  within_tolerance: {meaning: 'tolerance', height: 0.5, name: 'within tolerance'},
-  not_compared: {meaning: 'unknown', height: 0.7, name: 'NOT COMPARED'},
-  different: {meaning: 'bad', height: 1, name: 'DIFFER'},
-  // Tensors of which each rank is to have its own.
-  distinct: {meaning: 'good', height: 0.3, name: 'of their own on all ranks'},
-  same: {meaning: 'bad', height: 1, name: 'THE SAME on several ranks'},
+  BITWISE_EQUAL: {meaning: 'good', height: 0.3, name: 'equal bit for bit'},
+  WITHIN_TOLERANCE: {meaning: 'tolerance', height: 0.5, name: 'within tolerance'},
+  NOT_COMPARED: {meaning: 'unknown', height: 0.7, name: 'NOT COMPARED'},
+  DIFFERENT: {meaning: 'bad', height: 1, name: 'DIFFER'},
+  ALL_DISTINCT: {meaning: 'good', height: 0.3, name: 'of their own on all ranks'},
 };
+// Of tensors of which each rank is to have its own.
+const NOT_DISTINCT = {meaning: 'bad', height: 1, name: 'THE SAME on several ranks'};
+
+function outcomeOf(subject, check) {
+  if (subject === 'distinct' && check.outcome === 'DIFFERENT') return NOT_DISTINCT;
+  return OUTCOMES[check.outcome] || OUTCOMES.NOT_COMPARED;
+}
+
 const SUBJECTS = {replicas: 'replicas', reference: 'reference', distinct: 'own data'};
 
 function addChecks() {
   const data = pictures.checks;
   if (!data) return;
   const all = data.series.flatMap(series => series.checks);
-  const isBad = check => OUTCOMES[check.outcome].meaning === 'bad';
+  const isBad = check => check.outcome === 'DIFFERENT';
 
   function labelOf(subject, check) {
-    let text = `${SUBJECTS[subject]}, ${formatIterations(check.first, check.last)}: ${OUTCOMES[check.outcome].name}`;
+    let text = `${SUBJECTS[subject]}, ${formatIterations(check.first, check.last)}: ${outcomeOf(subject, check).name}`;
     if (isBad(check)) {
       text += `\nfirst in ${check.tensor}, of ${check.different_tensors} tensors` +
           (check.ranks.length > 0 ? `; on rank ${check.ranks.join(', ')}` : '; nobody is to blame');
@@ -44,7 +50,7 @@ function addChecks() {
       group.append('text').attr('x', -8).attr('y', bottom - 12).attr('text-anchor', 'end').text(SUBJECTS[series.subject]);
       series.checks.forEach((check, index) => {
         const next = index + 1 < series.checks.length ? series.checks[index + 1].first : check.last + step;
-        const {meaning, height: share} = OUTCOMES[check.outcome];
+        const {meaning, height: share} = outcomeOf(series.subject, check);
         const tall = share * (laneHeight - 8);
         const isFaded = !isInSpan(check.first, check.last) ||
             (selection.rank !== null && isBad(check) && !check.ranks.includes(selection.rank));
@@ -59,8 +65,8 @@ function addChecks() {
       });
     });
     shadeSpan(group, x, height);
-    const found = new Set(all.map(check => check.outcome));
-    node.append(legend(Object.entries(OUTCOMES).filter(([outcome]) => found.has(outcome)).map(([, {meaning, name}]) => [meaning, name])));
+    const found = new Set(data.series.flatMap(series => series.checks.map(check => outcomeOf(series.subject, check))));
+    node.append(legend([...Object.values(OUTCOMES), NOT_DISTINCT].filter(outcome => found.has(outcome)).map(({meaning, name}) => [meaning, name])));
     return {marks};
   }
 
@@ -72,7 +78,7 @@ function addChecks() {
     table: () => ({
       columns: ['subject', 'first iteration', 'last iteration', 'outcome', 'first tensor', 'different tensors', 'ranks', 'reason'],
       rows: data.series.flatMap(series => series.checks.map(check => [SUBJECTS[series.subject], check.first, check.last,
-        OUTCOMES[check.outcome].name, check.tensor, check.different_tensors, check.ranks.join(' '), check.reason])),
+        outcomeOf(series.subject, check).name, check.tensor, check.different_tensors, check.ranks.join(' '), check.reason])),
     }),
   });
 }

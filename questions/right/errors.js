@@ -5,7 +5,7 @@ function addErrors() {
   if (!data || data.tensors.length === 0) return;
   const {iterations, tensors} = data;
   const isBeyond = pictures.checks && pictures.checks.series.some(({subject, checks}) =>
-      subject === 'reference' && checks.some(check => check.outcome === 'different'));
+      subject === 'reference' && checks.some(check => check.outcome === 'DIFFERENT'));
   const firstMeaning = isBeyond ? 'bad' : 'tolerance';
 
   // Labels as near to their lines' ends as they can be, none on another: groups of neighbours, each around the middle of its ends.

@@ -10,8 +10,9 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/directory/run_directory.h"
-#include "ott/questions/answer/display_text.h"
+#include "ott/questions/answer/picture.h"
 #include "ott/questions/right/calibrate/calibrate_command.h"
+#include "ott/questions/right/checks_picture.pb.h"
 #include "ott/questions/right/compare/compare_answer.h"
 #include "ott/questions/right/compare/compare_command.h"
 #include "ott/questions/right/compare/compare_runs.h"
@@ -28,81 +29,63 @@ constexpr size_t kMaxTensors = 12;
 constexpr size_t kMaxErrorColumns = 200;
 constexpr int kMaxListedRanks = 16;
 
-const char* NameOf(Outcome outcome, bool is_distinct) {
-  switch (outcome) {
-    case BITWISE_EQUAL:
-      return "equal";
-    case WITHIN_TOLERANCE:
-      return "within_tolerance";
-    case DIFFERENT:
-      return is_distinct ? "same" : "different";
-    case ALL_DISTINCT:
-      return "distinct";
-    default:
-      return "not_compared";
-  }
-}
-
-std::vector<int> FirstRanks(const google::protobuf::RepeatedField<int32_t>& ranks) {
-  return {ranks.begin(), ranks.begin() + std::min(ranks.size(), kMaxListedRanks)};
-}
-
 // Ranks that a verdict names: culprits, or those on which the first tensor differs.
-std::vector<int> RanksOf(const CrossCheckVerdict& verdict) {
-  if (OutcomeOfAllRanks(verdict) != DIFFERENT) return {};
-  if (verdict.mode() != REFERENCE) return FirstRanks(verdict.culprit_ranks());
-  if (verdict.first_ranks().empty()) return {verdict.rank()};
-  return FirstRanks(verdict.first_ranks());
+google::protobuf::RepeatedField<int32_t> RanksOf(const CrossCheckVerdict& verdict) {
+  google::protobuf::RepeatedField<int32_t> ranks;
+  if (OutcomeOfAllRanks(verdict) != DIFFERENT) return ranks;
+  ranks = verdict.mode() == REFERENCE ? verdict.first_ranks() : verdict.culprit_ranks();
+  if (verdict.mode() == REFERENCE && ranks.empty()) ranks.Add(verdict.rank());
+  ranks.Truncate(std::min(ranks.size(), kMaxListedRanks));
+  return ranks;
 }
 
-// If there are many checks, a column stands for the worst of several.
-Json DrawChecks(const std::string& subject, const CheckHistory& checks, Document* document) {
+// If there are many checks, each that is drawn is the worst of several.
+void DrawChecks(const CheckHistory& checks, ChecksPicture::Series* series, Document* document) {
   const size_t num_checks = checks.verdicts.size();
-  const size_t num_columns = std::min(num_checks, kMaxChecks);
-  Json columns = Json::array();
-  for (size_t column = 0; column < num_columns; ++column) {
-    const size_t begin = column * num_checks / num_columns;
-    const size_t end = (column + 1) * num_checks / num_columns;
+  const size_t num_drawn = std::min(num_checks, kMaxChecks);
+  for (size_t i = 0; i < num_drawn; ++i) {
+    const size_t begin = i * num_checks / num_drawn;
+    const size_t end = (i + 1) * num_checks / num_drawn;
     const auto worst = std::max_element(
         checks.verdicts.begin() + begin, checks.verdicts.begin() + end, [](const auto& a, const auto& b) {
           return SeverityOf(OutcomeOfAllRanks(a)) < SeverityOf(OutcomeOfAllRanks(b));
         });
-    const Outcome outcome = OutcomeOfAllRanks(*worst);
-    columns.push_back(
-        {{"first", checks.verdicts[begin].iteration()},
-         {"last", checks.verdicts[end - 1].iteration()},
-         {"outcome", NameOf(outcome, checks.summary.is_distinct)},
-         {"tensor", DisplayName(worst->first_tensor().empty() ? worst->tensor() : worst->first_tensor())},
-         {"different_tensors", worst->num_different_tensors()},
-         {"ranks", RanksOf(*worst)},
-         {"reason", DisplayName(worst->reason())}});
+    ChecksPicture::Check& check = *series->add_checks();
+    check.set_first(checks.verdicts[begin].iteration());
+    check.set_last(checks.verdicts[end - 1].iteration());
+    check.set_outcome(OutcomeOfAllRanks(*worst));
+    check.set_tensor(worst->first_tensor().empty() ? worst->tensor() : worst->first_tensor());
+    check.set_different_tensors(worst->num_different_tensors());
+    *check.mutable_ranks() = RanksOf(*worst);
+    check.set_reason(worst->reason());
   }
-  if (num_checks > num_columns) {
-    document->thinned.push_back(absl::StrCat(num_checks, " checks (", subject, ") share ", num_columns,
-                                             " columns, which show the worst"));
+  if (num_checks > num_drawn) {
+    document->thinned.push_back(absl::StrCat(num_checks, " checks (", series->subject(), ") share ",
+                                             num_drawn, " columns, which show the worst"));
   }
-  return columns;
 }
 
 void AddChecks(const CheckHistories& histories, Document* document) {
-  Json series = Json::array();
-  for (const auto& [subject, checks] : NamedHistories(histories)) {
-    if (checks->verdicts.empty()) continue;
-    series.push_back({{"subject", subject}, {"checks", DrawChecks(subject, *checks, document)}});
+  ChecksPicture checks;
+  for (const auto& [subject, history] : NamedHistories(histories)) {
+    if (history->verdicts.empty()) continue;
+    ChecksPicture::Series& series = *checks.add_series();
+    series.set_subject(subject);
+    DrawChecks(*history, &series, document);
   }
-  if (!series.empty()) document->pictures["checks"] = {{"series", std::move(series)}};
+  if (!checks.series().empty()) document->pictures["checks"] = DrawMessage(checks);
 
   if (histories.error_trend.num_tensors() == 0) return;
   const std::vector<int64_t> iterations = histories.error_trend.Iterations(kMaxErrorColumns);
-  Json tensors = Json::array();
+  ErrorsPicture errors;
+  *errors.mutable_iterations() = {iterations.begin(), iterations.end()};
   for (const ErrorTrend::Trend& trend : histories.error_trend.Trends(iterations, kMaxTensors)) {
-    Json errors = Json::array();
-    for (const double error : trend.max_abs_error) errors.push_back(Rounded(error));
-    tensors.push_back({{"name", DisplayName(trend.tensor)},
-                       {"first", trend.first_iteration},
-                       {"max_abs_error", std::move(errors)}});
+    ErrorsPicture::Tensor& tensor = *errors.add_tensors();
+    tensor.set_name(trend.tensor);
+    tensor.set_first(trend.first_iteration);
+    *tensor.mutable_max_abs_error() = {trend.max_abs_error.begin(), trend.max_abs_error.end()};
   }
-  document->pictures["errors"] = {{"iterations", iterations}, {"tensors", std::move(tensors)}};
+  document->pictures["errors"] = DrawMessage(errors);
   if (histories.error_trend.num_tensors() > kMaxTensors) {
     document->thinned.push_back(absl::StrCat("errors of the first ", kMaxTensors, " of ",
                                              histories.error_trend.num_tensors(),

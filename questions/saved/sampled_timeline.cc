@@ -10,7 +10,7 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/directory/run_directory.h"
-#include "ott/questions/answer/display_text.h"
+#include "ott/questions/answer/picture.h"
 #include "ott/questions/saved/iteration_sample.pb.h"
 
 namespace ott::saved {
@@ -69,15 +69,16 @@ std::set<int64_t> ChooseIterations(const IterationSample& sample, int64_t* num_s
   return chosen;
 }
 
-// The longest ones stay.
-void Thin(size_t limit, std::vector<SampledTimeline::Span>* spans, int64_t* num_left_out) {
-  if (spans->size() <= limit) return;
-  *num_left_out += static_cast<int64_t>(spans->size() - limit);
+// The longest ones stay. Returns how many are left out.
+int64_t Thin(size_t limit, std::vector<TimelineSpan>* spans) {
+  if (spans->size() <= limit) return 0;
+  const auto num_left_out = static_cast<int64_t>(spans->size() - limit);
   std::stable_sort(spans->begin(), spans->end(),
                    [](const auto& a, const auto& b) { return a.duration > b.duration; });
   spans->resize(limit);
   std::stable_sort(spans->begin(), spans->end(),
                    [](const auto& a, const auto& b) { return a.start < b.start; });
+  return num_left_out;
 }
 
 int IndexOf(const IterationSample& sample, int32_t name, TimelineBuilder& builder) {
@@ -92,34 +93,31 @@ void AddBlock(const IterationSample& sample, const IterationBlock& block, const 
   for (int i = 0; i < block.iteration_end_size(); ++i) {
     const int64_t number = block.first_iteration() + i;
     const int64_t end = begin + block.iteration_end(i);
-    SampledTimeline::Rank* rank = nullptr;
-    if (chosen.count(number) > 0) {
-      rank = &builder.AddRank(number, sample.rank(), block.error_bound());
-      rank->begin = begin;
-      rank->end = end;
-    }
+    const bool is_chosen = chosen.count(number) > 0;
+    std::vector<TimelineSpan> spans;
     std::vector<int64_t> running;  // ends
     const bool is_last = i + 1 == block.iteration_end_size();
     while (interval < block.name_size() && (is_last || start + block.start(interval) < end)) {
       start += block.start(interval);
       while (!running.empty() && running.back() <= start) running.pop_back();
-      if (rank != nullptr) {
-        rank->spans.push_back({IndexOf(sample, block.name(interval), builder),
-                               static_cast<int>(running.size()), start, block.duration(interval)});
+      if (is_chosen) {
+        spans.push_back({IndexOf(sample, block.name(interval), builder), static_cast<int>(running.size()),
+                         start, block.duration(interval)});
       }
       running.push_back(start + block.duration(interval));
       ++interval;
     }
+    if (is_chosen) builder.AddRank(number, sample.rank(), block.error_bound(), begin, end, std::move(spans));
     begin = end;
   }
 }
 
 }  // namespace
 
-absl::StatusOr<SampledTimeline> ReadSampledTimeline(const std::string& run_dir,
+absl::StatusOr<TimelinePicture> ReadSampledTimeline(const std::string& run_dir,
                                                     const std::vector<int>& wanted) {
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
-  TimelineBuilder builder;
+  TimelineBuilder builder("iteration");
   std::set<int64_t> chosen;
   int64_t num_sampled = 0;
   for (const int rank : ChooseRanks(ranks, wanted)) {
@@ -132,47 +130,62 @@ absl::StatusOr<SampledTimeline> ReadSampledTimeline(const std::string& run_dir,
       IndexOf(sample, sample.observer(), builder);
     for (const IterationBlock& block : sample.blocks()) AddBlock(sample, block, chosen, builder);
   }
-  SampledTimeline timeline = builder.Finish();
-  if (timeline.iterations.empty())
+  TimelinePicture timeline = builder.Finish(num_sampled, static_cast<int64_t>(ranks.size()));
+  if (timeline.iterations().empty())
     return absl::NotFoundError(absl::StrCat(run_dir, ": no iterations were sampled"));
-  timeline.num_sampled = num_sampled;
-  timeline.num_ranks = static_cast<int64_t>(ranks.size());
   return timeline;
 }
 
 int TimelineBuilder::IndexOf(const std::string& name, bool collective, bool observer) {
-  const bool is_full = timeline_.names.size() >= kMaxNames && index_.count(name) == 0;
+  const bool is_full = index_.size() >= kMaxNames && index_.count(name) == 0;
   const std::string shown = is_full ? "(others)" : name;
-  const auto [known, is_new] = index_.try_emplace(shown, static_cast<int>(timeline_.names.size()));
-  if (is_new) timeline_.names.push_back({shown, collective, observer});
+  const auto [known, is_new] = index_.try_emplace(shown, picture_.names_size());
+  if (is_new) {
+    TimelinePicture::Name& added = *picture_.add_names();
+    added.set_name(shown);
+    added.set_collective(collective);
+    added.set_observer(observer);
+  }
   return known->second;
 }
 
-SampledTimeline::Rank& TimelineBuilder::AddRank(int64_t iteration, int rank, int64_t error_bound) {
-  SampledTimeline::Iteration& of = iterations_[iteration];
-  of.iteration = iteration;
+void TimelineBuilder::AddRank(int64_t iteration, int rank, int64_t error_bound, int64_t begin, int64_t end,
+                              std::vector<TimelineSpan> spans) {
+  Iteration& of = iterations_[iteration];
   of.error_bound = std::max(of.error_bound, error_bound);
-  SampledTimeline::Rank& added = of.ranks.emplace_back();
-  added.rank = rank;
-  return added;
+  Rank& added = of.ranks.emplace_back();
+  added.picture.set_rank(rank);
+  added.picture.set_begin(begin);
+  added.picture.set_end(end);
+  added.spans = std::move(spans);
 }
 
-SampledTimeline TimelineBuilder::Finish() {
+TimelinePicture TimelineBuilder::Finish(int64_t num_sampled, int64_t num_ranks) {
   size_t num_ranks_in_all = 0;
   for (const auto& [number, iteration] : iterations_) num_ranks_in_all += iteration.ranks.size();
   const size_t limit = kMaxTimelineSpans / std::max<size_t>(1, num_ranks_in_all);
   for (auto& [number, iteration] : iterations_) {
+    TimelinePicture::Iteration& drawn = *picture_.add_iterations();
+    drawn.set_iteration(number);
+    drawn.set_error_bound(iteration.error_bound);
     int64_t begin = INT64_MAX;
-    for (const SampledTimeline::Rank& rank : iteration.ranks) begin = std::min(begin, rank.begin);
-    for (SampledTimeline::Rank& rank : iteration.ranks) {
-      rank.begin -= begin;
-      rank.end -= begin;
-      for (SampledTimeline::Span& span : rank.spans) span.start -= begin;
-      Thin(limit, &rank.spans, &iteration.num_spans_left_out);
+    for (const Rank& rank : iteration.ranks) begin = std::min<int64_t>(begin, rank.picture.begin());
+    for (Rank& rank : iteration.ranks) {
+      drawn.set_num_left_out(drawn.num_left_out() + Thin(limit, &rank.spans));
+      TimelinePicture::Rank& of_rank = *drawn.add_ranks() = std::move(rank.picture);
+      of_rank.set_begin(of_rank.begin() - begin);
+      of_rank.set_end(of_rank.end() - begin);
+      for (const TimelineSpan& span : rank.spans) {
+        of_rank.add_name(span.name);
+        of_rank.add_depth(span.depth);
+        of_rank.add_start(span.start - begin);
+        of_rank.add_duration(span.duration);
+      }
     }
-    timeline_.iterations.push_back(std::move(iteration));
   }
-  return std::move(timeline_);
+  picture_.set_num_sampled(num_sampled);
+  picture_.set_num_ranks(num_ranks);
+  return std::move(picture_);
 }
 
 std::vector<size_t> EvenlySpread(size_t count, size_t limit) {
@@ -184,40 +197,22 @@ std::vector<size_t> EvenlySpread(size_t count, size_t limit) {
   return chosen;
 }
 
-void AddTimeline(const SampledTimeline& timeline, const std::string& of, Document* document) {
-  Json names = Json::array();
-  for (const SampledTimeline::Name& name : timeline.names) {
-    names.push_back(
-        {{"name", DisplayName(name.name)}, {"collective", name.collective}, {"observer", name.observer}});
-  }
-  Json iterations = Json::array();
+void AddTimeline(const TimelinePicture& timeline, Document* document) {
+  document->pictures["timeline"] = DrawMessage(timeline);
   int64_t num_left_out = 0;
-  size_t num_ranks = 0;
-  for (const SampledTimeline::Iteration& iteration : timeline.iterations) {
-    Json ranks = Json::array();
-    for (const SampledTimeline::Rank& rank : iteration.ranks) {
-      Json spans = Json::array();
-      for (const SampledTimeline::Span& span : rank.spans) {
-        spans.push_back(Json::array({span.name, span.depth, span.start, span.duration}));
-      }
-      ranks.push_back(
-          {{"rank", rank.rank}, {"begin", rank.begin}, {"end", rank.end}, {"spans", std::move(spans)}});
-    }
-    num_ranks = std::max(num_ranks, iteration.ranks.size());
-    num_left_out += iteration.num_spans_left_out;
-    iterations.push_back({{"iteration", iteration.iteration},
-                          {"error_bound", iteration.error_bound},
-                          {"ranks", std::move(ranks)}});
+  int num_ranks = 0;
+  for (const TimelinePicture::Iteration& iteration : timeline.iterations()) {
+    num_ranks = std::max(num_ranks, iteration.ranks_size());
+    num_left_out += iteration.num_left_out();
   }
-  document->pictures["timeline"] = {
-      {"of", of}, {"names", std::move(names)}, {"iterations", std::move(iterations)}};
-  if (timeline.num_sampled > static_cast<int64_t>(timeline.iterations.size())) {
+  if (timeline.num_sampled() > timeline.iterations_size()) {
     document->thinned.push_back(absl::StrFormat("the timeline shows %d of %d %ss that were kept",
-                                                timeline.iterations.size(), timeline.num_sampled, of));
+                                                timeline.iterations_size(), timeline.num_sampled(),
+                                                timeline.of()));
   }
-  if (timeline.num_ranks > static_cast<int64_t>(num_ranks)) {
+  if (timeline.num_ranks() > num_ranks) {
     document->thinned.push_back(
-        absl::StrFormat("the timeline shows %d of %d ranks", num_ranks, timeline.num_ranks));
+        absl::StrFormat("the timeline shows %d of %d ranks", num_ranks, timeline.num_ranks()));
   }
   if (num_left_out > 0)
     document->thinned.push_back(absl::StrCat(num_left_out, " shorter intervals are left out of it"));

@@ -11,40 +11,16 @@
 
 #include "absl/status/statusor.h"
 #include "ott/questions/answer/document.h"
+#include "ott/questions/saved/timeline_picture.pb.h"
 
 namespace ott::saved {
 
-// Times are nanoseconds on rank 0's clock, from the moment at which the first rank began the iteration.
-struct SampledTimeline {
-  struct Span {
-    int name = 0;   // index
-    int depth = 0;  // measurements that it lies in
-    int64_t start = 0;
-    int64_t duration = 0;
-  };
-  struct Rank {
-    int rank = 0;
-    int64_t begin = 0;
-    int64_t end = 0;
-    std::vector<Span> spans;
-  };
-  struct Iteration {
-    int64_t iteration = 0;
-    // A rank's clock may be off by so much.
-    int64_t error_bound = 0;
-    std::vector<Rank> ranks;
-    int64_t num_spans_left_out = 0;
-  };
-  struct Name {
-    std::string name;
-    bool collective = false;
-    bool observer = false;  // the time that this library takes for itself
-  };
-
-  std::vector<Name> names;
-  std::vector<Iteration> iterations;  // ascending
-  int64_t num_sampled = 0;            // iterations, of which those above were chosen
-  int64_t num_ranks = 0;              // of the run, of which those above were chosen
+// A measurement on one rank. Times are nanoseconds on rank 0's clock.
+struct TimelineSpan {
+  int name = 0;   // index
+  int depth = 0;  // measurements that it lies in
+  int64_t start = 0;
+  int64_t duration = 0;
 };
 
 inline constexpr size_t kMaxTimelineRanks = 32;
@@ -53,29 +29,44 @@ inline constexpr size_t kMaxTimelineSpans = 8000;
 
 // Reads RUN/rank_*/iterations.pb: the longest iterations of the sample and some others, of ranks evenly
 // spread and those in `wanted`. NOT_FOUND if there is no sample.
-absl::StatusOr<SampledTimeline> ReadSampledTimeline(const std::string& run_dir,
+absl::StatusOr<TimelinePicture> ReadSampledTimeline(const std::string& run_dir,
                                                     const std::vector<int>& wanted);
 
 class TimelineBuilder {
  public:
+  // of: the word for an iteration, "iteration" or "step".
+  explicit TimelineBuilder(const std::string& of) { picture_.set_of(of); }
+
   // Returns the index of a name; of those that come when there are many, that of "(others)".
   int IndexOf(const std::string& name, bool collective, bool observer);
-  // Adds a rank of the iteration, to which spans may be added until the next call.
-  SampledTimeline::Rank& AddRank(int64_t iteration, int rank, int64_t error_bound);
+  // Adds what a rank did in an iteration, from `begin` to `end`; spans by their start. A rank's clock may be
+  // off by error_bound.
+  void AddRank(int64_t iteration, int rank, int64_t error_bound, int64_t begin, int64_t end,
+               std::vector<TimelineSpan> spans);
   // Puts the beginning of each iteration at 0, and leaves the longest spans, kMaxTimelineSpans at most.
-  SampledTimeline Finish();
+  // num_sampled, num_ranks: iterations and ranks of the run, of which those that were added were chosen.
+  TimelinePicture Finish(int64_t num_sampled, int64_t num_ranks);
 
  private:
-  SampledTimeline timeline_;
+  struct Rank {
+    TimelinePicture::Rank picture;
+    std::vector<TimelineSpan> spans;
+  };
+  struct Iteration {
+    int64_t error_bound = 0;
+    std::vector<Rank> ranks;
+  };
+
+  TimelinePicture picture_;
   std::map<std::string, int> index_;
-  std::map<int64_t, SampledTimeline::Iteration> iterations_;
+  std::map<int64_t, Iteration> iterations_;
 };
 
 // Returns at most `limit` of `count` indices, the first and the last among them; ascending.
 std::vector<size_t> EvenlySpread(size_t count, size_t limit);
 
-// Adds the picture "timeline". of: the word for an iteration, "iteration" or "step".
-void AddTimeline(const SampledTimeline& timeline, const std::string& of, Document* document);
+// Adds the picture "timeline".
+void AddTimeline(const TimelinePicture& timeline, Document* document);
 
 }  // namespace ott::saved
 

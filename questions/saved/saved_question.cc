@@ -49,7 +49,7 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
   findings.draw = [what_if, run_dir = run.run_dir](const std::vector<int>& named, Document* document) {
     if (what_if.ok()) AddWhatIf(*what_if, document);
     if (const auto timeline = ReadSampledTimeline(run_dir, named); timeline.ok()) {
-      AddTimeline(*timeline, "iteration", document);
+      AddTimeline(*timeline, document);
     }
   };
   return findings;

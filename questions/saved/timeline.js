@@ -12,6 +12,11 @@ function addTimeline() {
           `${data.of} ${iteration.iteration} (${formatSeconds(lengthOf(iteration) * 1e-9)})`)));
   const reset = element('button', {type: 'button', hidden: true, click() { zoom = null; redrawAll(); }}, 'All of it');
 
+  // [name, depth, start, duration] of each interval.
+  function spansOf(rank) {
+    return rank.start.map((start, index) => [rank.name[index], rank.depth[index], start, rank.duration[index]]);
+  }
+
   function lengthOf(iteration) {
     return Math.max(...iteration.ranks.map(rank => rank.end));
   }
@@ -45,7 +50,7 @@ function addTimeline() {
       group.append('rect').attr('class', 'iteration').attr('x', x(rank.begin)).attr('width', Math.max(0, x(rank.end) - x(rank.begin)))
           .attr('y', top + 1).attr('height', laneHeight - 2).attr('fill', colorOf('panel'))
           .attr('stroke', isSelected ? colorOf('selected') : colorOf('line'));
-      for (const [name, depth, start, duration] of rank.spans) {
+      for (const [name, depth, start, duration] of spansOf(rank)) {
         if (start + duration < x.domain()[0] || start > x.domain()[1]) continue;
         const inset = Math.min(depth, 3) * laneHeight / 8;
         const left = x(start);
@@ -99,7 +104,7 @@ function addTimeline() {
     },
     table: () => ({
       columns: [data.of, 'rank', 'measurement', 'collective', 'depth', 'start ns', 'duration ns'],
-      rows: iterations.flatMap(iteration => iteration.ranks.flatMap(rank => rank.spans.map(([name, depth, start, duration]) =>
+      rows: iterations.flatMap(iteration => iteration.ranks.flatMap(rank => spansOf(rank).map(([name, depth, start, duration]) =>
         [iteration.iteration, rank.rank, names[name].name, names[name].collective ? 'yes' : 'no', depth, start, duration]))),
     }),
   });

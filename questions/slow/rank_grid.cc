@@ -73,8 +73,8 @@ RankGridBuilder::RankGridBuilder(int world_size, const StopwatchStats& first, in
   const size_t num_rows = std::min<size_t>(world_size_, kMaxRows);
   grid_.rows.resize(num_rows);
   for (size_t row = 0; row < num_rows; ++row) {
-    grid_.rows[row].first_rank = static_cast<int>(row * world_size_ / num_rows);
-    grid_.rows[row].last_rank = static_cast<int>((row + 1) * world_size_ / num_rows) - 1;
+    grid_.rows[row].set_first(static_cast<int>(row * world_size_ / num_rows));
+    grid_.rows[row].set_last(static_cast<int>((row + 1) * world_size_ / num_rows) - 1);
   }
   const size_t num_values = first.iteration_series().seconds_size();
   grid_.stride = span_ / static_cast<int64_t>(num_values);
@@ -83,19 +83,21 @@ RankGridBuilder::RankGridBuilder(int world_size, const StopwatchStats& first, in
   grid_.columns.resize(num_columns);
   for (size_t column = 0; column < num_columns; ++column) {
     // In values, so that no column is empty.
-    grid_.columns[column] = {
-        first_iteration_ +
-            static_cast<int64_t>((column * num_values + num_columns - 1) / num_columns) * grid_.stride,
-        first_iteration_ +
-            static_cast<int64_t>(((column + 1) * num_values + num_columns - 1) / num_columns) * grid_.stride -
-            1,
-        kUnknown, kUnknown, kUnknown};
+    const auto begin = [&](size_t of) {
+      return first_iteration_ +
+             static_cast<int64_t>((of * num_values + num_columns - 1) / num_columns) * grid_.stride;
+    };
+    GridColumn& made = grid_.columns[column];
+    made.set_first(begin(column));
+    made.set_last(begin(column + 1) - 1);
+    made.set_shortest(kUnknown);
+    made.set_mean(kUnknown);
+    made.set_longest(kUnknown);
   }
   // Behind the last iteration that was kept there are others, but none that were not measured.
-  RankGrid::Column& last = grid_.columns.back();
+  GridColumn& last = grid_.columns.back();
   if (grid_.num_iterations > 0) {
-    last.last_iteration =
-        std::clamp(first_iteration_ + grid_.num_iterations - 1, last.first_iteration, last.last_iteration);
+    last.set_last(std::clamp(first_iteration_ + grid_.num_iterations - 1, last.first(), last.last()));
   }
   grid_.work.assign(num_rows * num_columns, kUnknown);
   grid_.waiting.assign(num_rows * num_columns, kUnknown);
@@ -146,9 +148,9 @@ void RankGridBuilder::AddSeries(const StopwatchStats& stats, size_t row) {
     sums[column].work += work;
     sums[column].waiting += waiting;
     ++sums[column].count;
-    RankGrid::Column& of_all = grid_.columns[column];
-    of_all.longest = Longer(of_all.longest, seconds);
-    if (!(of_all.shortest <= seconds)) of_all.shortest = seconds;
+    GridColumn& of_all = grid_.columns[column];
+    of_all.set_longest(Longer(of_all.longest(), seconds));
+    if (!(of_all.shortest() <= seconds)) of_all.set_shortest(seconds);
     sums_[column] += seconds;
     ++counts_[column];
     const size_t value = static_cast<size_t>(iteration / grid_.stride);
@@ -177,25 +179,28 @@ void RankGridBuilder::AddScope(const ScopeStats& scope, int parent, int depth, c
       return;
     }
     nodes_.emplace_back();
-    nodes_.back().scope.name = scope.name();
-    nodes_.back().scope.parent = parent;
-    nodes_.back().scope.rows.assign(grid_.rows.size(), kUnknown);
+    GridScope& made = nodes_.back().scope;
+    made.set_name(scope.name());
+    made.set_parent(parent);
+    made.set_longest_rank(-1);
+    made.mutable_rows()->Resize(static_cast<int>(grid_.rows.size()), kUnknown);
   }
   const int index = known->second;
   const double iterations = static_cast<double>(stats.num_measured_iters());
   const double seconds = scope.inclusive() / iterations;
   Node& node = nodes_[index];
   if (const auto collective = collective_.find(scope.name()); collective != collective_.end()) {
-    node.scope.collective |= collective->second;
+    node.scope.set_collective(node.scope.collective() || collective->second);
   }
-  ++node.scope.num_ranks;
+  node.scope.set_ranks(node.scope.ranks() + 1);
   node.seconds += seconds;
   node.own_seconds += scope.exclusive() / iterations;
   node.count += static_cast<double>(scope.count()) / iterations;
-  node.scope.rows[row] = Longer(node.scope.rows[row], seconds);
-  if (node.scope.longest_rank < 0 || seconds > node.scope.longest) {
-    node.scope.longest = seconds;
-    node.scope.longest_rank = stats.rank();
+  double& of_row = *node.scope.mutable_rows()->Mutable(static_cast<int>(row));
+  of_row = Longer(of_row, seconds);
+  if (node.scope.longest_rank() < 0 || seconds > node.scope.longest()) {
+    node.scope.set_longest(seconds);
+    node.scope.set_longest_rank(stats.rank());
   }
   if (depth >= kMaxDepth) return;
   for (const ScopeStats& inner : scope.inner()) AddScope(inner, index, depth + 1, stats, row);
@@ -220,8 +225,8 @@ void RankGridBuilder::Add(const StopwatchStats& stats) {
   if (stats.rank() < 0 || stats.rank() >= world_size_) return;
   size_t row = static_cast<size_t>(stats.rank()) * grid_.rows.size() / world_size_;
   // Rounding may have put the rank into the row before.
-  while (row + 1 < grid_.rows.size() && stats.rank() > grid_.rows[row].last_rank) ++row;
-  if (grid_.rows[row].host.empty()) grid_.rows[row].host = stats.host();
+  while (row + 1 < grid_.rows.size() && stats.rank() > grid_.rows[row].last()) ++row;
+  if (grid_.rows[row].host().empty()) grid_.rows[row].set_host(stats.host());
   collective_.clear();
   for (const Measurement& measurement : stats.measurements())
     collective_[measurement.name()] = measurement.collective();
@@ -237,42 +242,46 @@ void RankGridBuilder::FindOutliers() {
       std::max(median + kOutlierDistances * Median(std::move(distances)), kOutlierMedians * median);
   for (size_t value = 0; value < longest_.size(); ++value) {
     if (!(longest_[value] > grid_.outlier_limit)) continue;
-    grid_.outliers.push_back({first_iteration_ + static_cast<int64_t>(value) * grid_.stride, longest_[value],
-                              most_work_rank_[value], most_work_[value]});
+    OutlierIteration& outlier = grid_.outliers.emplace_back();
+    outlier.set_iteration(first_iteration_ + static_cast<int64_t>(value) * grid_.stride);
+    outlier.set_seconds(longest_[value]);
+    outlier.set_rank(most_work_rank_[value]);
+    outlier.set_work_seconds(most_work_[value]);
   }
   grid_.num_outliers = static_cast<int64_t>(grid_.outliers.size());
   std::stable_sort(
       grid_.outliers.begin(), grid_.outliers.end(),
-      [](const RankGrid::Outlier& a, const RankGrid::Outlier& b) { return a.seconds > b.seconds; });
+      [](const OutlierIteration& a, const OutlierIteration& b) { return a.seconds() > b.seconds(); });
   if (grid_.outliers.size() > kMaxOutliers) grid_.outliers.resize(kMaxOutliers);
 }
 
 void RankGridBuilder::FinishScopes() {
   for (Node& node : nodes_) {
-    const double num_ranks = static_cast<double>(node.scope.num_ranks);
-    node.scope.seconds = node.seconds / num_ranks;
-    node.scope.own_seconds = node.own_seconds / num_ranks;
-    node.scope.per_iteration = node.count / num_ranks;
+    const double num_ranks = static_cast<double>(node.scope.ranks());
+    node.scope.set_seconds(node.seconds / num_ranks);
+    node.scope.set_own_seconds(node.own_seconds / num_ranks);
+    node.scope.set_per_iteration(node.count / num_ranks);
   }
   std::vector<size_t> order(nodes_.size());
   std::iota(order.begin(), order.end(), size_t{0});
   // A measurement inside of another is no longer, and comes later.
-  std::stable_sort(order.begin(), order.end(),
-                   [this](size_t a, size_t b) { return nodes_[a].scope.seconds > nodes_[b].scope.seconds; });
+  std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
+    return nodes_[a].scope.seconds() > nodes_[b].scope.seconds();
+  });
   std::set<int> kept;
   for (const size_t index : order) {
-    const int parent = nodes_[index].scope.parent;
+    const int parent = nodes_[index].scope.parent();
     if (kept.size() == kMaxScopes || (parent >= 0 && kept.count(parent) == 0)) {
       ++grid_.num_scopes_left_out;
       continue;
     }
-    if ((kept.size() + 1) * grid_.rows.size() > kMaxScopeCells) nodes_[index].scope.rows.clear();
+    if ((kept.size() + 1) * grid_.rows.size() > kMaxScopeCells) nodes_[index].scope.clear_rows();
     kept.insert(static_cast<int>(index));
   }
   std::map<int, int> place;
   for (const int index : kept) {
-    RankGrid::Scope scope = std::move(nodes_[index].scope);
-    if (scope.parent >= 0) scope.parent = place.at(scope.parent);
+    GridScope scope = std::move(nodes_[index].scope);
+    if (scope.parent() >= 0) scope.set_parent(place.at(scope.parent()));
     place[index] = static_cast<int>(grid_.scopes.size());
     grid_.scopes.push_back(std::move(scope));
   }
@@ -281,7 +290,7 @@ void RankGridBuilder::FinishScopes() {
 RankGrid RankGridBuilder::Finish() {
   for (size_t column = 0; column < grid_.columns.size(); ++column) {
     if (counts_[column] > 0)
-      grid_.columns[column].mean = sums_[column] / static_cast<double>(counts_[column]);
+      grid_.columns[column].set_mean(sums_[column] / static_cast<double>(counts_[column]));
   }
   FindOutliers();
   FinishScopes();

@@ -12,48 +12,14 @@
 
 #include "absl/status/statusor.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/questions/slow/rank_grid.pb.h"
 
 namespace ott::slow {
 
 // Times are seconds; NaN: nothing is known.
 struct RankGrid {
-  // Consecutive ranks.
-  struct Row {
-    int first_rank = 0;
-    int last_rank = 0;
-    std::string host;  // of the first that reported
-  };
-  // Consecutive iterations.
-  struct Column {
-    int64_t first_iteration = 0;
-    int64_t last_iteration = 0;
-    // Times of all ranks and iterations in it.
-    double shortest = 0;
-    double mean = 0;
-    double longest = 0;
-  };
-  struct Outlier {
-    int64_t iteration = 0;
-    double seconds = 0;
-    int rank = -1;            // with the most work in it; -1: not known
-    double work_seconds = 0;  // of that rank
-  };
-  // A measurement, where it ran.
-  struct Scope {
-    std::string name;
-    int parent = -1;  // index; -1: none
-    bool collective = false;
-    int64_t num_ranks = 0;
-    double seconds = 0;        // of an iteration, mean of the ranks that have it
-    double own_seconds = 0;    // without the measurements inside
-    double per_iteration = 0;  // how often it ran
-    double longest = 0;        // of a rank
-    int longest_rank = -1;
-    std::vector<double> rows;  // of the rank of each row that took longest
-  };
-
-  std::vector<Row> rows;
-  std::vector<Column> columns;
+  std::vector<GridRow> rows;
+  std::vector<GridColumn> columns;
   // [row * columns.size() + column]: the longest mean of a rank in the row. Waiting: in collective
   // measurements.
   std::vector<double> work;
@@ -61,9 +27,9 @@ struct RankGrid {
   // Iterations longer than this are outliers; the longest ones are listed.
   double outlier_limit = 0;
   int64_t num_outliers = 0;
-  std::vector<Outlier> outliers;
-  // Parents first.
-  std::vector<Scope> scopes;
+  std::vector<OutlierIteration> outliers;
+  // Parents first; their rows in seconds.
+  std::vector<GridScope> scopes;
   int64_t num_scopes_left_out = 0;
   int64_t num_iterations = 0;
   // Every how many-th iteration the ranks kept.
@@ -89,7 +55,7 @@ class RankGridBuilder {
 
  private:
   struct Node {
-    RankGrid::Scope scope;
+    GridScope scope;
     double seconds = 0;  // of all ranks
     double own_seconds = 0;
     double count = 0;

@@ -3,26 +3,27 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ott/questions/answer/display_text.h"
+#include "ott/questions/answer/picture.h"
 
 namespace ott::slow {
 namespace {
 
-// Many numbers: microseconds with four significant digits, null if nothing is known.
+// Many numbers: microseconds with four significant digits.
 constexpr double kShadeUnit = 1e-6;
 
-Json Shades(const std::vector<double>& seconds) {
-  Json shades = Json::array();
-  for (const double value : seconds) shades.push_back(Rounded(value / kShadeUnit, 4));
+template <typename Numbers>
+google::protobuf::RepeatedField<double> Shades(const Numbers& seconds) {
+  google::protobuf::RepeatedField<double> shades;
+  for (const double value : seconds) shades.Add(Rounded(value / kShadeUnit, 4));
   return shades;
 }
 
 void AddWhatGridLeavesOut(const RankGrid& grid, std::vector<std::string>* thinned) {
-  const size_t num_ranks = static_cast<size_t>(grid.rows.back().last_rank) + 1;
+  const size_t num_ranks = static_cast<size_t>(grid.rows.back().last()) + 1;
   if (num_ranks > grid.rows.size()) {
     thinned->push_back(absl::StrFormat(
         "%d ranks share %d rows of the heat map: a row shows the longest mean of a rank in it", num_ranks,
@@ -48,57 +49,36 @@ void AddWhatGridLeavesOut(const RankGrid& grid, std::vector<std::string>* thinne
 }  // namespace
 
 void AddRankGrid(const RankGrid& grid, const std::vector<int>& named, Document* document) {
-  Json columns = Json::array();
-  for (const RankGrid::Column& column : grid.columns) {
-    columns.push_back({{"first", column.first_iteration},
-                       {"last", column.last_iteration},
-                       {"shortest", Rounded(column.shortest)},
-                       {"mean", Rounded(column.mean)},
-                       {"longest", Rounded(column.longest)}});
+  IterationsPicture iterations;
+  *iterations.mutable_columns() = {grid.columns.begin(), grid.columns.end()};
+  iterations.set_outlier_limit(grid.outlier_limit);
+  iterations.set_num_outliers(grid.num_outliers);
+  *iterations.mutable_outliers() = {grid.outliers.begin(), grid.outliers.end()};
+  document->pictures["iterations"] = DrawMessage(iterations);
+  HeatMap heat_map;
+  *heat_map.mutable_rows() = {grid.rows.begin(), grid.rows.end()};
+  *heat_map.mutable_columns() = iterations.columns();
+  *heat_map.mutable_named() = {named.begin(), named.end()};
+  heat_map.set_unit(kShadeUnit);
+  *heat_map.mutable_work() = Shades(grid.work);
+  *heat_map.mutable_waiting() = Shades(grid.waiting);
+  document->pictures["heat_map"] = DrawMessage(heat_map);
+  TimeTree tree;
+  for (const GridScope& scope : grid.scopes) {
+    GridScope& drawn = *tree.add_scopes() = scope;
+    *drawn.mutable_rows() = Shades(scope.rows());
   }
-  Json outliers = Json::array();
-  for (const RankGrid::Outlier& outlier : grid.outliers) {
-    outliers.push_back({{"iteration", outlier.iteration},
-                        {"seconds", Rounded(outlier.seconds)},
-                        {"rank", outlier.rank},
-                        {"work_seconds", Rounded(outlier.work_seconds)}});
-  }
-  document->pictures["iterations"] = {{"columns", columns},
-                                      {"outlier_limit", Rounded(grid.outlier_limit)},
-                                      {"num_outliers", grid.num_outliers},
-                                      {"outliers", std::move(outliers)}};
-  Json rows = Json::array();
-  for (const RankGrid::Row& row : grid.rows) {
-    rows.push_back({{"first", row.first_rank}, {"last", row.last_rank}, {"host", DisplayName(row.host)}});
-  }
-  document->pictures["heat_map"] = {
-      {"named", named},     {"rows", std::move(rows)},   {"columns", std::move(columns)},
-      {"unit", kShadeUnit}, {"work", Shades(grid.work)}, {"waiting", Shades(grid.waiting)}};
-  Json scopes = Json::array();
-  for (const RankGrid::Scope& scope : grid.scopes) {
-    scopes.push_back({{"name", DisplayName(scope.name)},
-                      {"parent", scope.parent},
-                      {"collective", scope.collective},
-                      {"ranks", scope.num_ranks},
-                      {"seconds", Rounded(scope.seconds)},
-                      {"own_seconds", Rounded(scope.own_seconds)},
-                      {"per_iteration", Rounded(scope.per_iteration)},
-                      {"longest", Rounded(scope.longest)},
-                      {"longest_rank", scope.longest_rank},
-                      {"rows", Shades(scope.rows)}});
-  }
-  if (!scopes.empty()) {
+  if (!grid.scopes.empty()) {
     double seconds = 0;
     int64_t count = 0;
-    for (const RankGrid::Column& column : grid.columns) {
-      if (std::isnan(column.mean)) continue;
-      seconds += column.mean;
+    for (const GridColumn& column : grid.columns) {
+      if (std::isnan(column.mean())) continue;
+      seconds += column.mean();
       ++count;
     }
-    document->pictures["time_tree"] = {
-        {"iteration_seconds", Rounded(count > 0 ? seconds / static_cast<double>(count) : 0)},
-        {"unit", kShadeUnit},
-        {"scopes", std::move(scopes)}};
+    tree.set_iteration_seconds(count > 0 ? seconds / static_cast<double>(count) : 0);
+    tree.set_unit(kShadeUnit);
+    document->pictures["time_tree"] = DrawMessage(tree);
   }
   AddWhatGridLeavesOut(grid, &document->thinned);
 }

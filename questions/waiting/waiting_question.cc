@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/answer/picture.h"
+#include "ott/questions/waiting/arrivals_picture.pb.h"
 #include "ott/questions/waiting/gathered_stats.h"
 #include "ott/questions/waiting/waiting_answer.h"
 
@@ -23,9 +24,10 @@ constexpr int kMaxCollectives = 50;
 
 void AddArrivals(const ClusterStats& stats, Document* document) {
   if (stats.arrivals().empty()) return;
-  auto arrivals = stats.arrivals();
-  KeepFirst(kMaxCollectives, &arrivals);
-  document->pictures["arrivals"] = {{"collectives", DrawMessages(arrivals)}};
+  ArrivalsPicture picture;
+  *picture.mutable_collectives() = stats.arrivals();
+  KeepFirst(kMaxCollectives, picture.mutable_collectives());
+  document->pictures["arrivals"] = DrawMessage(picture);
   if (stats.arrivals_size() > kMaxCollectives) {
     document->thinned.push_back(absl::StrCat("arrivals at ", kMaxCollectives, " of ", stats.arrivals_size(),
                                              " collectives are shown"));

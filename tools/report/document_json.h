@@ -10,7 +10,7 @@
 namespace ott::report {
 
 // Grows where a field goes or changes its meaning; not where one is added.
-inline constexpr int kSchemaVersion = 3;
+inline constexpr int kSchemaVersion = 4;
 
 // Returns one object. Names and texts in it are as a page shows them (display_text.h): a name from a file may
 // be shortened.

@@ -21,13 +21,14 @@
 #include "ott/core/tensor/parallel_for.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
-#include "ott/questions/answer/display_text.h"
 #include "ott/questions/answer/picture.h"
 #include "ott/questions/kernels/host_time.h"
 #include "ott/questions/kernels/kernel_join.h"
+#include "ott/questions/kernels/kernels_picture.pb.h"
 #include "ott/questions/kernels/profile_reader.h"
 #include "ott/questions/kernels/profile_rows.h"
 #include "ott/questions/saved/sampled_timeline.h"
+#include "ott/questions/waiting/arrivals_picture.pb.h"
 #include "ott/questions/waiting/traced_job.h"
 #include "ott/questions/waiting/waiting_answer.h"
 #include "tools/report/traces_timeline.h"
@@ -39,8 +40,8 @@ using kernels::KernelRow;
 
 constexpr size_t kTopOps = 15;
 constexpr size_t kTopCollectives = 10;
-constexpr size_t kMaxRanks = 256;
-constexpr size_t kMaxOps = 60;
+constexpr int kMaxRanks = 256;
+constexpr int kMaxOps = 60;
 
 // An op on all ranks.
 struct OpSum {
@@ -86,20 +87,21 @@ void AddRows(const kernels::ProfileRows& rows, const waiting::RankProfile& trace
 
 std::string Time(double nanoseconds) { return FormatSeconds(nanoseconds * 1e-9); }
 
-double Seconds(int64_t nanoseconds) { return Rounded(static_cast<double>(nanoseconds) * 1e-9); }
+double Seconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
 Json DrawSplits(const waiting::TracedJob& job) {
-  Json ranks = Json::array();
+  DeviceTimePicture picture;
   for (const waiting::TracedJob::Rank& rank : job.ranks) {
-    if (ranks.size() == kMaxRanks) break;
-    ranks.push_back({{"rank", rank.rank},
-                     {"seconds", Seconds(rank.split.total)},
-                     {"compute", Seconds(rank.split.compute)},
-                     {"exposed_communication", Seconds(rank.split.exposed_communication)},
-                     {"exposed_copies", Seconds(rank.split.exposed_copies)},
-                     {"idle", Seconds(rank.split.idle)}});
+    if (picture.ranks_size() == kMaxRanks) break;
+    DeviceTimePicture::Rank& drawn = *picture.add_ranks();
+    drawn.set_rank(rank.rank);
+    drawn.set_seconds(Seconds(rank.split.total));
+    drawn.set_compute(Seconds(rank.split.compute));
+    drawn.set_exposed_communication(Seconds(rank.split.exposed_communication));
+    drawn.set_exposed_copies(Seconds(rank.split.exposed_copies));
+    drawn.set_idle(Seconds(rank.split.idle));
   }
-  return {{"ranks", std::move(ranks)}};
+  return DrawMessage(picture);
 }
 
 // As those of a run, as far as traces tell.
@@ -130,13 +132,13 @@ ArrivalStats ArrivalsOf(const waiting::TracedJob& job, const waiting::Collective
   return arrivals;
 }
 
-Json DrawCollectives(const waiting::TracedJob& job) {
-  Json collectives = Json::array();
+ArrivalsPicture DrawnCollectives(const waiting::TracedJob& job) {
+  ArrivalsPicture picture;
   for (const waiting::CollectiveSum& sum : job.collectives) {
-    if (collectives.size() == kTopCollectives) break;
-    if (sum.num_complete > 0) collectives.push_back(DrawMessage(ArrivalsOf(job, sum)));
+    if (static_cast<size_t>(picture.collectives_size()) == kTopCollectives) break;
+    if (sum.num_complete > 0) *picture.add_collectives() = ArrivalsOf(job, sum);
   }
-  return {{"collectives", std::move(collectives)}};
+  return picture;
 }
 
 // An op's share of the time of all.
@@ -149,29 +151,31 @@ struct RankedOp {
 
 // Ops with their FLOPs and bytes, and the roofs of the first device that is known.
 Json DrawKernels(const std::vector<RankedOp>& order, const std::optional<DevicePeaks>& peaks) {
-  Json ops = Json::array();
+  KernelsPicture picture;
   for (const RankedOp& op : order) {
-    if (ops.size() == kMaxOps) break;
+    if (picture.ops_size() == kMaxOps) break;
     const OpSum& sum = *op.sum;
-    const double seconds = static_cast<double>(sum.flops_time) * 1e-9;
-    const bool has_cost = sum.flops_time > 0 && sum.bytes > 0;
-    ops.push_back(
-        {{"name", DisplayName(*op.name)},
-         {"share", Rounded(op.share)},
-         {"seconds", Rounded(op.time * 1e-9)},
-         {"flops_per_second", has_cost ? Json(Rounded(sum.flops / seconds)) : Json()},
-         {"flops_per_byte", has_cost ? Json(Rounded(sum.flops / sum.bytes)) : Json()},
-         {"of_peak",
-          sum.peak_time > 0 ? Json(Rounded(sum.peak / static_cast<double>(sum.peak_time) / 100)) : Json()},
-         {"limited_by", sum.peak_time > 0 ? Json(sum.limited_by()) : Json()}});
+    KernelsPicture::Op& drawn = *picture.add_ops();
+    drawn.set_name(*op.name);
+    drawn.set_share(op.share);
+    drawn.set_seconds(op.time * 1e-9);
+    if (sum.flops_time > 0 && sum.bytes > 0) {
+      drawn.set_flops_per_second(sum.flops / Seconds(sum.flops_time));
+      drawn.set_flops_per_byte(sum.flops / sum.bytes);
+    }
+    if (sum.peak_time > 0) {
+      drawn.set_of_peak(sum.peak / static_cast<double>(sum.peak_time) / 100);
+      drawn.set_limited_by(sum.limited_by());
+    }
   }
-  Json roofs;
   if (peaks) {
-    roofs = {{"device", DisplayName(peaks->name)},
-             {"bytes_per_second", peaks->memory},
-             {"flops_per_second", {{"float16", peaks->fp16_tensor}, {"float32", peaks->fp32}}}};
+    KernelsPicture::Roofs& roofs = *picture.mutable_roofs();
+    roofs.set_device(std::string(peaks->name));
+    roofs.set_bytes_per_second(peaks->memory);
+    roofs.mutable_flops_per_second()->set_float16(peaks->fp16_tensor);
+    roofs.mutable_flops_per_second()->set_float32(peaks->fp32);
   }
-  return {{"ops", std::move(ops)}, {"roofs", std::move(roofs)}};
+  return DrawMessage(picture);
 }
 
 // The longest first.
@@ -351,9 +355,9 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
         {"Ops that take most time, and what limits them", FormatOps(order, traces.size())});
   }
   document.pictures["device_time"] = DrawSplits(job);
-  document.pictures["arrivals"] = DrawCollectives(job);
+  document.pictures["arrivals"] = DrawMessage(DrawnCollectives(job));
   if (!order.empty()) document.pictures["kernels"] = DrawKernels(order, PeaksOf(*profiles.front()));
-  saved::AddTimeline(TimelineOfTraces(traces, std::move(steps), job.clocks, spans), "step", &document);
+  saved::AddTimeline(TimelineOfTraces(traces, std::move(steps), job.clocks, spans), &document);
   return document;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <set>
+#include <utility>
 
 namespace ott::report {
 namespace {
@@ -26,40 +27,36 @@ void AddTrace(const waiting::RankProfile& trace, const Steps& steps, const std::
     if (chosen.count(steps[i].second) == 0) continue;
     const int64_t begin = steps[i].first;
     const int64_t end = i + 1 < steps.size() ? steps[i + 1].first : std::max(begin, profile.last_time);
-    saved::SampledTimeline::Rank& rank = builder.AddRank(steps[i].second, trace.rank, offset.error_bound);
-    rank.begin = to_common(begin);
-    rank.end = to_common(end);
+    std::vector<saved::TimelineSpan> drawn;
     std::vector<int64_t> running;  // ends
     for (const DeviceActivity& span : spans) {
       if (span.start < begin || span.start >= end) continue;
       running.erase(
           std::remove_if(running.begin(), running.end(), [&](int64_t other) { return other <= span.start; }),
           running.end());
-      rank.spans.push_back({builder.IndexOf(span.name, span.collective, false),
-                            static_cast<int>(running.size()), to_common(span.start), span.duration});
+      drawn.push_back({builder.IndexOf(span.name, span.collective, false), static_cast<int>(running.size()),
+                       to_common(span.start), span.duration});
       running.push_back(span.start + span.duration);
     }
+    builder.AddRank(steps[i].second, trace.rank, offset.error_bound, to_common(begin), to_common(end),
+                    std::move(drawn));
   }
 }
 
 }  // namespace
 
-saved::SampledTimeline TimelineOfTraces(const std::vector<waiting::RankProfile>& traces,
-                                        std::vector<Steps> steps,
-                                        const std::vector<waiting::ClockOffset>& clocks,
-                                        const std::vector<std::vector<DeviceActivity>>& spans) {
+TimelinePicture TimelineOfTraces(const std::vector<waiting::RankProfile>& traces, std::vector<Steps> steps,
+                                 const std::vector<waiting::ClockOffset>& clocks,
+                                 const std::vector<std::vector<DeviceActivity>>& spans) {
   for (size_t i = 0; i < traces.size(); ++i) {
     // A trace without steps is one.
     if (steps[i].empty()) steps[i].emplace_back(traces[i].profile->first_time, 0);
   }
   const std::set<int64_t> chosen = ChooseSteps(steps.front());
-  saved::TimelineBuilder builder;
+  saved::TimelineBuilder builder("step");
   for (size_t i = 0; i < std::min(traces.size(), saved::kMaxTimelineRanks); ++i)
     AddTrace(traces[i], steps[i], chosen, clocks[i], spans[i], builder);
-  saved::SampledTimeline timeline = builder.Finish();
-  timeline.num_sampled = static_cast<int64_t>(steps.front().size());
-  timeline.num_ranks = static_cast<int64_t>(traces.size());
-  return timeline;
+  return builder.Finish(static_cast<int64_t>(steps.front().size()), static_cast<int64_t>(traces.size()));
 }
 
 }  // namespace ott::report

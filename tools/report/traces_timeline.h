@@ -26,10 +26,9 @@ using Steps = std::vector<std::pair<int64_t, int64_t>>;
 
 // Shows the first step, the last and some between; without steps, of all of the traces. steps, clocks, spans:
 // of each trace; spans by their start.
-saved::SampledTimeline TimelineOfTraces(const std::vector<waiting::RankProfile>& traces,
-                                        std::vector<Steps> steps,
-                                        const std::vector<waiting::ClockOffset>& clocks,
-                                        const std::vector<std::vector<DeviceActivity>>& spans);
+TimelinePicture TimelineOfTraces(const std::vector<waiting::RankProfile>& traces, std::vector<Steps> steps,
+                                 const std::vector<waiting::ClockOffset>& clocks,
+                                 const std::vector<std::vector<DeviceActivity>>& spans);
 
 }  // namespace ott::report
 

@@ -53,6 +53,11 @@ function formatSeconds(seconds) {
   return `${Number((seconds * factor).toPrecision(4))} ${unit}`;
 }
 
+// "cannot tell" for CANNOT_TELL.
+function enumWords(name) {
+  return name.toLowerCase().replaceAll('_', ' ');
+}
+
 function formatPercent(share, digits = 1) {
   return share === null || !Number.isFinite(share) ? 'not known' : `${(share * 100).toFixed(digits)} %`;
 }
@@ -96,7 +101,8 @@ function meaningOf(name, collective) {
 
 // Returns true if other pictures know a measurement of this name.
 function isMeasurement(name) {
-  return ['time_tree', 'timeline'].some(id => pictures[id] && (pictures[id].scopes || pictures[id].names).some(of => of.name === name));
+  const {time_tree: tree, timeline} = pictures;
+  return [...(tree ? tree.scopes : []), ...(timeline ? timeline.names : [])].some(of => of.name === name);
 }
 
 // Formats a row of the heat map.
