@@ -37,7 +37,7 @@ def _places(ctx, multiarch):
     for module in ctx.attr.pkg_config:
         places += _pkg_config(ctx, module)
 
-    # What `conda activate` and `spack load` set.
+    # `conda activate` and `spack load` set these.
     prefixes = [environ.get("CONDA_PREFIX", "")] + environ.get("CMAKE_PREFIX_PATH", "").split(":")
     prefixes = [prefix for prefix in prefixes if prefix.startswith("/")]
     prefixes += [prefix.format(multiarch = multiarch) for prefix in ctx.attr.prefixes]

@@ -209,7 +209,7 @@ TensorCoreUse TensorCoreUseOf(std::string_view name) {
   }
   if (IsTensile(lower)) return HasMatrixInstruction(lower) ? TensorCoreUse::kYes : TensorCoreUse::kNo;
   if (HasAny(lower, Names::kTensorCore)) return TensorCoreUse::kYes;
-  // What does not use them says ffma, or multiplies float32.
+  // Kernels that do not use them say ffma, or multiply float32.
   if (Has(lower, "_xmma_") && (Has(lower, "f16f16") || Has(lower, "tf32") || Has(lower, "_i8"))) {
     return TensorCoreUse::kYes;
   }

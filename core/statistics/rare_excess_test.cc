@@ -39,8 +39,8 @@ TEST(RareExcess, IsRepeatedIfFewerLongestOnesMakeMostOfWhatIsLost) {
   EXPECT_FALSE(IsRepeated({1, 1, 1}, 3, 100, 1.01));
 }
 
-// How often, of `all` hiccups that fall on processes by chance, whichever has most has at least `count`, by
-// trying; at most, as it may be several.
+// Tries how often whichever process has most of `all` hiccups has at least `count`, if they fall on processes
+// by chance. Returns a bound, as it may be several.
 double ChanceOf(int64_t count, int64_t all, int64_t num_processes) {
   std::mt19937_64 random(7);
   constexpr int kTrials = 200000;

@@ -233,7 +233,7 @@ TEST(ReplicaCheck, WithAToleranceThoseThatNobodyOfAMajorityAgreesWithAreNamed) {
     if (!culprits.empty()) {
       EXPECT_TRUE(std::includes(shown.begin(), shown.end(), culprits.begin(), culprits.end()));
     }
-    // What differs is counted bit by bit, which says nothing where that may be.
+    // Bits that differ are counted, which says nothing where they may.
     EXPECT_EQ(verdict.kinds_size(), 0);
   }
 }

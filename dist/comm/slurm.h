@@ -17,7 +17,7 @@ struct SlurmTask {
   int num_tasks = 1;
   // The node of the step that is named first; Slurm puts rank 0 there.
   std::string first_node;
-  // How often the job was started again, by `scontrol requeue` or since a node failed.
+  // The number of times that the job was started again, by `scontrol requeue` or since a node failed.
   int restarts = 0;
   // When the job's time is over, in seconds since 1970; 0: SLURM_JOB_END_TIME is not set.
   int64_t ends_s = 0;

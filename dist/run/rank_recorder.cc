@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<RankRecorder>> RankRecorder::Start(const RunFrame
     options.job = task->Name();
     options.job_ends_s = task->ends_s;
   }
-  // Of the start before, where a run goes on.
+  // A run that goes on has the recorder of the start before.
   std::error_code error;
   std::filesystem::remove(options.path, error);
   OTT_ASSIGN_OR_RETURN(FlightRecorder* const recorder, FlightRecorder::Create(options, clock));

@@ -65,7 +65,7 @@ class RunStatistics {
   const RankRecorder* recorder_ = nullptr;
   std::unique_ptr<StatsGatherer> gatherer_;
   std::unique_ptr<saved::IterationSampler> iterations_;
-  // What the library's threads had taken as the warm-up ended.
+  // The seconds that the library's threads had taken as the warm-up ended.
   std::atomic<double> observer_seconds_before_;
   bool report_is_due_ = false;
   Step step_ = Step::kNone;

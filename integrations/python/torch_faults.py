@@ -40,7 +40,7 @@ FAULTS = {
     "clipping": (r"DIFFER", r'DIFFER in tensor "state.gradient_norm_at_clipping'),
     "resumed": (r"optimizer's state in", r"no optimizer loaded before the first step"),
 }
-# What FSDP2 has no replicas of is compared with a reference.
+# FSDP2's shards have no replicas, so they are compared with a reference.
 ORIGIN_OF_BIT = (r"origin: iteration 31", r"origin: iteration 31, on rank RANK alone, .*shard \(head\.weight\).*no operation that was logged made it")
 FINDINGS = re.compile(
     r"DIFFER|THE SAME|NOT COMPARED|slowest rank: rank|all wait for|never came|: rank \d+ \(.*takes|no longer observed|no optimizer loaded"
@@ -297,7 +297,7 @@ def look_for(fault, kind, ranks, run, options):
     patterns = ORIGIN_OF_BIT if fault == "bit" and kind == "fsdp2" else FAULTS[fault]
     culprit = 1 + run % (ranks - 1)
     text = observe(fault, kind, ranks, culprit, "", options)
-    # Of two ranks that differ, neither is to blame for it by itself.
+    # Two ranks that differ have no majority, so neither is to blame.
     is_known = ranks > 2 or fault in ("loader", "forward", "never_comes")
     blamed = f"rank {culprit}" if is_known else r"(ranks? \d+|no majority)"
     is_seen, is_named = (re.search(p.replace("rank RANK", blamed), text, re.M) is not None for p in patterns)

@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
 #include <limits>
-#include <map>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -19,6 +15,8 @@
 #include "ott/core/statistics/location.h"
 #include "ott/core/statistics/mean_difference.h"
 #include "ott/core/statistics/permuted_maximum.h"
+#include "ott/questions/learning/examined_runs.h"
+#include "ott/questions/learning/metric_names.h"
 
 namespace ott::learning {
 namespace {
@@ -30,29 +28,6 @@ constexpr size_t kMostRuns = 10000;
 // One run has to stand out by so many times as much as the one of the others that does most: their tails are
 // longer than Student's.
 constexpr double kOneRunFactor = 3;
-// Others run the program at another speed, or are told what it is.
-constexpr const char* kNoLearning[] = {"throughput", "per_second", "time",         "runtime",
-                                       "flops",      "memory",     "epoch",        "step",
-                                       "samples",    "lr",         "learning_rate"};
-
-bool ContainsWord(const std::string& name, std::string_view word) {
-  return absl::StrContains(absl::AsciiStrToLower(name), absl::string_view(word.data(), word.size()));
-}
-
-bool IsLoss(const std::string& name) {
-  return ContainsWord(name, "loss") || ContainsWord(name, "perplexity") || ContainsWord(name, "error");
-}
-
-bool IsLearningRate(const std::string& name) {
-  const std::string last = name.substr(name.rfind('/') + 1);
-  return last == "lr" || last == "learning_rate";
-}
-
-bool IsOfLearning(const std::string& name) {
-  return std::none_of(std::begin(kNoLearning), std::end(kNoLearning), [&](const char* word) {
-    return ContainsWord(name, word) && !ContainsWord(name, "norm");
-  });
-}
 
 struct Sides {
   std::vector<const Curve*> curves;  // of A, then of B
@@ -60,20 +35,6 @@ struct Sides {
 
   size_t num_b() const { return curves.size() - num_a; }
 };
-
-std::vector<std::string> MetricsOfAll(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b) {
-  std::map<std::string, size_t> counts;
-  for (const std::vector<RunCurves>* side : {&a, &b}) {
-    for (const RunCurves& run : *side) {
-      for (const auto& [name, curve] : run.curves) counts[name] += curve.empty() ? 0 : 1;
-    }
-  }
-  std::vector<std::string> names;
-  for (const auto& [name, count] : counts) {
-    if (count == a.size() + b.size()) names.push_back(name);
-  }
-  return names;
-}
 
 // Returns true if most runs end lower than they began.
 bool MostRunsFall(const Sides& sides) {
@@ -85,67 +46,6 @@ bool MostRunsFall(const Sides& sides) {
     if (first != curve->end() && last->y <= first->y) ++fall;
   }
   return 2 * fall >= sides.curves.size();
-}
-
-bool EndsWorseThanItBegan(const Curve& curve, bool lower_is_better) {
-  const double change = curve.back().y - curve.front().y;
-  return lower_is_better ? change > 0 : change < 0;
-}
-
-void AddEvent(Event::Kind kind, const RunCurves& run, bool is_b, double x, LearningVerdict* verdict) {
-  Event* const event = verdict->add_events();
-  event->set_kind(kind);
-  event->set_run(run.name);
-  event->set_is_b(is_b);
-  event->set_x(x);
-}
-
-// The curve without single values that are not finite; what it ends with stays.
-Curve WithoutSingleNonFinite(const RunCurves& run, const std::string& metric, bool is_b,
-                             LearningVerdict* verdict) {
-  const Curve& curve = run.curves.at(metric);
-  auto end = curve.end();
-  while (end != curve.begin() && !std::isfinite((end - 1)->y)) --end;
-  Curve kept;
-  std::copy_if(curve.begin(), end, std::back_inserter(kept),
-               [](const Point& point) { return std::isfinite(point.y); });
-  if (kept.size() < static_cast<size_t>(end - curve.begin())) {
-    const auto first =
-        std::find_if(curve.begin(), end, [](const Point& point) { return !std::isfinite(point.y); });
-    AddEvent(Event::ONCE_NOT_FINITE, run, is_b, first->x, verdict);
-  }
-  if (end != curve.end()) AddEvent(Event::NOT_FINITE, run, is_b, end->x, verdict);
-  kept.insert(kept.end(), end, curve.end());
-  return kept;
-}
-
-// Says what is wrong with runs, and takes out what was cut short.
-std::vector<RunCurves> Examine(const std::vector<RunCurves>& runs, const std::string& metric, bool is_b,
-                               double median_end, bool diverged_if_worse, bool lower_is_better,
-                               LearningVerdict* verdict) {
-  std::vector<RunCurves> examined;
-  for (const RunCurves& run : runs) {
-    RunCurves kept = run;
-    Curve& curve = kept.curves[metric] = WithoutSingleNonFinite(run, metric, is_b, verdict);
-    if (diverged_if_worse && EndsWorseThanItBegan(curve, lower_is_better)) {
-      AddEvent(Event::DIVERGED, run, is_b, curve.back().x, verdict);
-    }
-    if (curve.back().x < median_end / 2) {
-      AddEvent(Event::CUT_SHORT, run, is_b, curve.back().x, verdict);
-    } else {
-      examined.push_back(std::move(kept));
-    }
-  }
-  return examined;
-}
-
-double MedianEnd(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
-                 const std::string& metric) {
-  std::vector<double> ends;
-  for (const std::vector<RunCurves>* side : {&a, &b}) {
-    for (const RunCurves& run : *side) ends.push_back(run.curves.at(metric).back().x);
-  }
-  return Median(ends);
 }
 
 Sides SidesOf(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b, const std::string& metric) {
@@ -208,7 +108,7 @@ Judged Prepare(const Sides& sides, CommonPoints points, double level, const Lear
   judged.points = std::move(points);
   const size_t num_points = judged.points.x.size(), num_runs = sides.curves.size();
   const bool is_one_run = std::min(sides.num_a, sides.num_b()) == 1;
-  // Of one run it is not known how evaluations round where it stops.
+  // A single run does not show how evaluations round where it stops.
   const std::vector<double> stops =
       is_one_run ? std::vector<double>() : StopsAtTarget(sides.curves, judged.points.lower_is_better);
   judged.scores = ScoreRuns(judged.points, stops, /*has_outliers=*/!is_one_run);
@@ -315,7 +215,7 @@ void AddStopRatio(const Judged& judged, const Sides& sides, double level, Metric
   }
 }
 
-// What the largest of the scores of `found` has to exceed.
+// Returns what the largest of the scores of `found` has to exceed.
 double Threshold(const PermutedMaximum& found, size_t num_a, size_t num_b) {
   return std::min(num_a, num_b) > 1 ? found.critical : std::max(1.0, kOneRunFactor * found.critical);
 }
@@ -565,23 +465,6 @@ size_t FewestRunsASide(double error) {
   return fewest;
 }
 
-std::string DefaultMetric(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b) {
-  const std::vector<std::string> names = MetricsOfAll(a, b);
-  const auto rank = [](const std::string& name) {
-    const bool is_evaluation = ContainsWord(name, "eval") || ContainsWord(name, "val");
-    const bool is_good = IsLoss(name) || ContainsWord(name, "accuracy");
-    return !IsOfLearning(name) || ContainsWord(name, "norm") ? 4
-           : is_evaluation && is_good                        ? 0
-           : is_good                                         ? 1
-           : is_evaluation                                   ? 2
-                                                             : 3;
-  };
-  const auto best = std::min_element(
-      names.begin(), names.end(),
-      [&](const std::string& one, const std::string& other) { return rank(one) < rank(other); });
-  return best == names.end() ? "" : *best;
-}
-
 absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& all_a,
                                         const std::vector<RunCurves>& all_b, const std::string& x_name,
                                         const LearningOptions& options) {
@@ -601,15 +484,7 @@ absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& all_a,
   const Sides read = SidesOf(all_a, all_b, name);
   const bool lower_is_better = options.better == Better::kLower ||
                                (options.better == Better::kByCurve && (IsLoss(name) || MostRunsFall(read)));
-  const auto num_worse = std::count_if(read.curves.begin(), read.curves.end(), [&](const Curve* curve) {
-    return EndsWorseThanItBegan(*curve, lower_is_better);
-  });
-  const bool diverged_if_worse = 2 * static_cast<size_t>(num_worse) < read.curves.size();
-  const double median_end = MedianEnd(all_a, all_b, name);
-  const std::vector<RunCurves> a =
-      Examine(all_a, name, false, median_end, diverged_if_worse, lower_is_better, &verdict);
-  const std::vector<RunCurves> b =
-      Examine(all_b, name, true, median_end, diverged_if_worse, lower_is_better, &verdict);
+  const auto [a, b] = ExamineRuns(all_a, all_b, name, lower_is_better, &verdict);
   verdict.set_num_a(static_cast<int32_t>(a.size()));
   verdict.set_num_b(static_cast<int32_t>(b.size()));
   if (a.empty() || b.empty()) {

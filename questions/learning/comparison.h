@@ -33,10 +33,6 @@ struct LearningOptions {
   size_t max_runs = 0;
 };
 
-// Returns the metric that all runs have and that says most about learning: an evaluation's before a
-// training's. Empty if there is none that all runs have.
-std::string DefaultMetric(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b);
-
 // So many runs a side can tell at this error.
 size_t FewestRunsASide(double error);
 

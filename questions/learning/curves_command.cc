@@ -31,7 +31,7 @@ namespace ott::learning {
 namespace {
 
 constexpr char kSeparator[] = "---";
-// Of each side, where commands are run.
+// Runs of each side, where commands are run.
 constexpr size_t kMostRunsByDefault = 10;
 
 struct CurvesFlags {
@@ -93,7 +93,7 @@ absl::StatusOr<LearningVerdict> JudgeFiles(const Sides& sides, const LearningOpt
   return verdict;
 }
 
-// Where the first `count` runs of both sides left their metrics.
+// Returns where the first `count` runs of both sides left their metrics.
 Sides MetricsOfRuns(const std::string& directory, const std::string& results, size_t count) {
   const std::string name = results.empty() ? "run" : results;
   Sides sides;
@@ -145,7 +145,7 @@ absl::StatusOr<LearningVerdict> JudgeCommands(const Sides& sides, LearningOption
   if (ended->stop == faster::Stop::kInterrupted || ended->stop == faster::Stop::kMaxTime) {
     verdict->add_notes("ended before there was an answer: this is the one so far");
   }
-  // What leads to a folder that is gone helps nobody.
+  // A hint that leads to a folder that is gone helps nobody.
   if (directory->temporary()) verdict->clear_next();
   return verdict;
 }

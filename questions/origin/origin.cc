@@ -146,7 +146,7 @@ absl::StatusOr<std::vector<Compared>> Align(const RunLogs& reference, const RunL
         ": no operation was logged in the iterations that both logged; a program's operations are logged "
         "under `python -m optim_test_tools`, by EmitNvtx of LibTorch, or by op ranges of its own"));
   }
-  // Of the run with fewer operations, as one may stand for several.
+  // Counts those of the run with fewer operations, as one may stand for several.
   const int64_t num_fewer = num_pairs + std::min(num_only_in_a, num_only_in_b);
   if (num_pairs == num_renamed || 2 * num_pairs < num_fewer) {
     return absl::NotFoundError(

@@ -7,7 +7,7 @@ const OUTCOMES = {
   DIFFERENT: {meaning: 'bad', height: 1, name: 'DIFFER'},
   ALL_DISTINCT: {meaning: 'good', height: 0.3, name: 'of their own on all ranks'},
 };
-// Of tensors of which each rank is to have its own.
+// The outcome of tensors of which each rank is to have its own.
 const NOT_DISTINCT = {meaning: 'bad', height: 1, name: 'THE SAME on several ranks'};
 
 function outcomeOf(subject, check) {

@@ -9,13 +9,13 @@
 namespace ott::saved {
 namespace {
 
-// What share of the time goes from `before` to `after`, with its 95 % interval over batches.
+// Returns the share of the time that goes from `before` to `after`, with its 95 % interval over batches.
 Saving Compare(const std::vector<double>& before, const std::vector<double>& after) {
   const double total = Sum(before);
   if (total <= 0) return {};
   const double ratio = Sum(after) / total;
   if (before.size() < 2) return {1 - ratio, -1, 1};
-  // Of a ratio of sums, by its linear part.
+  // The variance of a ratio of sums, by its linear part.
   double squares = 0;
   for (size_t i = 0; i < before.size(); ++i) squares += std::pow(after[i] - ratio * before[i], 2);
   const auto n = static_cast<double>(before.size());
@@ -54,7 +54,7 @@ void PartReplayer::FindSlowdowns(std::vector<JobPart>& parts) const {
   }
 }
 
-// Of all steps of each batch.
+// Returns the mean of the steps of each batch.
 std::vector<double> PartReplayer::ByBatch(const std::vector<double>& steps) const {
   std::vector<double> sums;
   for (size_t i = 0; i < steps.size(); ++i) {

@@ -29,7 +29,7 @@ struct JobPart {
 
   std::string name;
   std::vector<char> selection;
-  // Of repairs: what its saving counts, as one that mends less is the better answer where it saves as much.
+  // The weight of a repair's saving: one that mends less is the better answer where it saves as much.
   double weight = 1;
   double slowdown = 0;
   std::vector<double> slowdown_of_step;

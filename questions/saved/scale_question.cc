@@ -16,7 +16,7 @@
 namespace ott::saved {
 namespace {
 
-// What a job has of each key of a question.
+// Returns what a job has of each key of a question.
 std::map<std::string, std::set<std::string>> NamesOf(const ReplayJob& job) {
   std::map<std::string, std::set<std::string>> names;
   for (const ReplayJob::Rank& rank : job.ranks) {

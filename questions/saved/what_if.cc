@@ -517,7 +517,7 @@ class Analysis {
 
   bool BlameRanks() {
     if (!answer_.has_worst_ranks_share() || answer_.worst_ranks_share() < kMinShareOfBlamed) return false;
-    // Where all ranks of the last stage are among them it is the stage.
+    // If all ranks of the last stage are among them, it is the stage.
     const auto is_last_but_not_worst = [this](const ReplayJob::Rank& rank) {
       return rank.stage == *stages_.rbegin() &&
              std::count(answer_.worst_ranks().begin(), answer_.worst_ranks().end(), rank.rank) == 0;
@@ -554,7 +554,7 @@ class Analysis {
   std::map<std::string, int> ranks_of_host_;
   std::vector<std::string> operations_;
   int64_t num_iterations_ = 0;
-  // Of each step, in seconds.
+  // Seconds of each step.
   const std::vector<double>& measured_;
   const std::vector<double>& ideal_;
   std::vector<JobPart> ranks_;

@@ -147,7 +147,7 @@ TEST_F(WhatIfTest, StepsOfAPublishedTraceTakeWhatWasPublished) {
   EXPECT_NEAR(answer.by_step(1).replayed_seconds(), 2.3333837408972613, 1e-5);
   EXPECT_EQ(answer.verdict(), WHAT_IF_LAST_STAGE);
   EXPECT_LT(answer.replay_error(), 1e-6);
-  // What is saved is told of what was measured, in which launches are delayed.
+  // Savings are of the measured time, in which launches are delayed.
   EXPECT_GT(answer.by_rank_size(), 0);
   for (const WhatIfPart& part : answer.by_rank()) {
     EXPECT_NEAR(part.seconds(), answer.measured_seconds() * (1 - part.saved()), 1e-9) << part.name();

@@ -239,7 +239,7 @@ TEST(MergeStats, AModuleThatIsSlowByOneInsideOfItIsNotNamed) {
   const ClusterStats stats = MergeStats(reports, 4);
   std::vector<std::string> names;
   for (const SlowMeasurement& slow : stats.slow_measurements()) names.push_back(slow.name());
-  // Of h.2 half lies elsewhere.
+  // Half of h.2 lies elsewhere.
   EXPECT_THAT(names, ElementsAre("module h.2, train.py:9", "module h.2.mlp.gate, train.py:5",
                                  "module h.20, train.py:9"));
 }

@@ -68,7 +68,7 @@ GradientFigures ReadGradient(const Tensor& tensor) {
   return figures;
 }
 
-// What a dump says of parameters and gradients, by name.
+// Parameters and gradients of a dump, by name.
 struct DumpedStep {
   int64_t iteration = -1;
   std::map<std::string, Digest> parameters;
@@ -138,7 +138,8 @@ void AddVerdict(const CrossCheckVerdict& verdict, int num_ranks, std::map<int, S
   }
 }
 
-// Of replicas and of data that each rank has of its own; differences from a reference are another question.
+// Adds checks of replicas and of data that each rank has of its own; differences from a reference are another
+// question.
 void AddCrossChecks(const crosscheck::CheckHistories& histories, int num_ranks,
                     std::map<int, SoundRecord>* records) {
   const int64_t num_checks = histories.replicas.summary.num_checks + histories.distinct.summary.num_checks;

@@ -1,5 +1,5 @@
-// What a run left that tells of broken rules besides the records of its ranks: cross-checks that were made as
-// it went on, and dumps, which programs in C++ leave, too.
+// Reads what tells of broken rules besides the records of a run's ranks: cross-checks that were made as it
+// went on, and dumps, which programs in C++ leave, too.
 
 #ifndef OTT_QUESTIONS_SOUND_DISK_EVIDENCE_H_
 #define OTT_QUESTIONS_SOUND_DISK_EVIDENCE_H_

@@ -21,7 +21,7 @@ std::map<int, SoundRecord> ReadSoundRecords(const std::string& run_dir, const st
 // cannot be told.
 SoundVerdict JudgeSound(const std::map<int, SoundRecord>& records, int num_ranks, const SoundConfig& config);
 
-// What the ranks of a run recorded, by its run.json.
+// Judges what the ranks of a run recorded, by its run.json.
 SoundVerdict JudgeSoundOf(const std::string& run_dir, std::vector<std::string>* problems);
 
 }  // namespace ott::sound

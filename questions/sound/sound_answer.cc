@@ -116,7 +116,7 @@ Answer AnswerSound(const SoundVerdict& verdict) {
   answer.set_how_sure(absl::StrCat("by rules that hold in every sound step: ", DescribeChecked(verdict)));
   std::set<int> ranks;
   for (const SoundFinding& finding : verdict.findings()) {
-    // What all ranks do singles out none of them.
+    // A fault of all ranks singles out none of them.
     if (finding.ranks_size() < verdict.num_ranks())
       ranks.insert(finding.ranks().begin(), finding.ranks().end());
   }

@@ -14,10 +14,10 @@ namespace {
 
 absl::StatusOr<Findings> Ask(const AskedRun& run) {
   Findings findings;
-  // Of a run whose ranks left no records, `ott check` reads the dumps, which takes longer than a report.
+  // If ranks left no records, `ott check` reads the dumps, which takes longer than a report.
   std::vector<std::string> unreadable;
   if (ReadSoundRecords(run.run_dir, run.ranks, &unreadable).empty() && unreadable.empty()) return findings;
-  // What is wrong with run.json or the folder is said elsewhere.
+  // Other code says what is wrong with run.json or the folder.
   const int num_ranks = run.info ? run.info->world_size() : static_cast<int>(run.ranks.size());
   const SoundVerdict verdict = JudgeSound(ReadEvidence(run.run_dir, run.ranks, run.info, &findings.problems),
                                           num_ranks, run.info ? run.info->config().sound() : SoundConfig());

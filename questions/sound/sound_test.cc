@@ -1,4 +1,4 @@
-// What the records of ranks add up to.
+// Verdicts of the records of ranks.
 
 #include "ott/questions/sound/sound.h"
 

@@ -121,8 +121,8 @@ TEST(HoldUp, WhatTheOthersCostInTheSameWayIsSubtracted) {
   EXPECT_LE(named, 3);
 }
 
-// How much later than `num_ranks` - 1 others a rank has to come in the mean, with the same noise, to be named
-// where ranks meet at so many places; in milliseconds.
+// Returns by how many milliseconds in the mean a rank has to come after `num_ranks` - 1 others, with the same
+// noise, to be named where ranks meet at so many places.
 double LeastNamed(int num_ranks, int num_places) {
   const auto is_named = [&](double late) {
     ArrivalTracker tracker;

@@ -95,7 +95,7 @@ class JobBuilder {
       is_aligned &= clocks_[part.trace].is_known;
       ranks.push_back(traces_[part.trace].rank);
     }
-    // Of unknown groups, those of one would be taken for those of another.
+    // Collectives of one unknown group would be taken for those of another.
     if (is_aligned && ranks.size() > 1 && !kind.group.empty())
       hold_ups_.Add({kind.name, kind.group_name(), GroupOf(kind)}, collective.step, ranks, last_rank,
                     last - next_to_last);

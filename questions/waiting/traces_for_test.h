@@ -11,7 +11,8 @@
 
 namespace ott::waiting {
 
-// Of one rank, with the kernels "gemm" (0) and an all-reduce (1) of 1 million floats; empty.
+// Returns the trace of one rank, with the kernels "gemm" (0) and an all-reduce (1) of 1 million floats;
+// empty.
 kernels::Profile EmptyTraceForTest();
 
 // A kernel and its call; of kernel 1 also a collective. In the order of time.

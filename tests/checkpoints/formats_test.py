@@ -46,7 +46,7 @@ def old_random(state):
     state["rng_state"]["torch"] = torch.Generator().manual_seed(7).get_state()
 
 
-# What changes, the part of the state that differs, and what is said of the first difference.
+# The change, the part of the state that differs, and what is said of the first difference.
 WEIGHT_FAULTS = {
     "bit": (flip_bit, "weights", "1.weight", "flipped bit 20"),
     "swapped": (swap_layers, "weights", "0.bias", "1.bias of the reference"),

@@ -247,7 +247,7 @@ def dcp_weights(cases):
     in_ranks(save_distributed, 2, [({"model": state["model"]}, path) for state, path in cases])
 
 
-# What others' tools make of the above.
+# Others' tools make these of the above.
 
 
 def dcp_to_torch(cases):

@@ -29,6 +29,7 @@
 #include "ott/core/statistics/location.h"
 #include "ott/core/statistics/mean_difference.h"
 #include "ott/questions/learning/comparison.h"
+#include "ott/questions/learning/metric_names.h"
 #include "ott/questions/learning/read_curves.h"
 
 namespace ott::learning {

@@ -222,7 +222,7 @@ std::string FormatHostTimes(const kernels::Profile& profile) {
   return status.ok() ? text : "";
 }
 
-// Of the device that most ranks have, which is the first one's.
+// Returns those of the device that most ranks have, which is the first one's.
 std::optional<DevicePeaks> PeaksOf(const kernels::Profile& profile) {
   if (profile.devices.empty()) return std::nullopt;
   return PeaksByName(profile.devices.begin()->second.name);

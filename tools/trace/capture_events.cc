@@ -259,7 +259,7 @@ void CaptureEvents::AddTo(bool with_ranges, Trace& trace) const {
       const kernels::Profile::Launch& launch = profile_.launches[activity.launch];
       const bool within =
           launch.thread != kernels::kNone && launch.start >= begin && launch.start <= begin + length;
-      // Of a graph, only the first.
+      // Draws only the first of a graph.
       if (within && launches.insert(activity.launch).second) {
         const kernels::Profile::Thread& thread = profile_.threads[launch.thread];
         TraceEvent call;

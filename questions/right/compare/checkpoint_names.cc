@@ -24,7 +24,7 @@ const std::vector<std::vector<std::string>>& Synonyms() {
   return synonyms;
 }
 
-// What wrappers put in front of each parameter's name.
+// Wrappers put these in front of each parameter's name.
 constexpr const char* kWrapperPrefixes[] = {"module.", "_orig_mod.", "_forward_module.", "model."};
 
 std::set<std::string> NamesOf(const Value& value) {

@@ -31,13 +31,13 @@ class RankDump {
   // Errors as ReadDump's.
   static absl::StatusOr<RankDump> Read(const std::string& dir);
 
-  // Of a state in memory, or mapped.
+  // Returns that of a state in memory, or mapped.
   static RankDump Of(const Value& state);
 
   // Also numbers and texts, in the order of the dump.
   const std::vector<DumpedTensor>& tensors() const { return tensors_; }
 
-  // What is scattered is gathered. REQUIRES: it has no problem
+  // Gathers a tensor that is scattered. REQUIRES: it has no problem
   absl::StatusOr<Tensor> Open(size_t tensor) const;
 
  private:

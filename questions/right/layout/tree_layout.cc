@@ -89,7 +89,8 @@ absl::StatusOr<Value> ValueOf(const BoundRun& run, const WholeTensor& whole) {
   return Value(std::string_view(static_cast<const char*>(tensor.view.data()), tensor.view.num_elements()));
 }
 
-// How many numbers the ranks at each position of an axis have, by the name in the pattern and the axis.
+// Counts the numbers that the ranks at each position of an axis have, by the name in the pattern and the
+// axis.
 using Counts = std::map<std::tuple<std::string, std::string>, std::map<int, int64_t>>;
 
 absl::Status CountNumbers(const StateOfRanks& state, const TensorRule& rule, const RankMesh& mesh,
@@ -169,7 +170,7 @@ absl::StatusOr<RunRules> RulesFor(const StateOfRanks& state, RunLayout layout) {
       for (const auto& [position, count] : found->second) {
         for (int64_t i = 0; i < count; ++i) number.add_positions(position);
       }
-      // Of a rule that nothing matches, which is said later.
+      // A rule that nothing matches is said later.
       if (number.positions().empty()) number.add_positions(0);
     }
   }

@@ -14,12 +14,12 @@
 
 namespace ott::crosscheck {
 
-// What each rank wrote of a checkpoint: of Megatron's mp_rank_TT_PPP_EEE, by these three numbers, the last
-// one outermost; any other checkpoint is of one rank.
+// The parts of a checkpoint that each rank wrote: Megatron's mp_rank_TT_PPP_EEE by these three numbers, the
+// last one outermost; any other checkpoint is of one rank.
 struct StateOfRanks {
   std::vector<Value> ranks;
   DeviceMesh mesh;  // "ep", "pp", "tp"
-  // What lies beside the ranks' folders.
+  // Says what lies beside the ranks' folders.
   std::vector<std::string> problems;
 
   // INVALID_ARGUMENT where a rank of the grid is missing.

@@ -45,7 +45,7 @@ class Gradients:
 
     def end_backward(self) -> None:
         for state in self._training.optimizers.values():
-            # What was added to is still not cleared; what was replaced is.
+            # A gradient that was added to is still not cleared; one that was replaced is.
             state.used = [(p, key, p.grad._version) for p, key, _ in state.used if p.grad is not None and id(p.grad) == key]
 
     def _zero_optimizer(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

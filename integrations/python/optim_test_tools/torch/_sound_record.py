@@ -167,7 +167,7 @@ RULES: Dict[str, Tuple[str, str]] = {
     ),
 }
 
-# What no rule looks at, said in each record.
+# Each record says that no rule looks at these.
 NEVER_CHECKED = (
     "transfers that do not wait or are on a device, shards that are alike, the order of labels beside inputs, the size of gradients, "
     "buffers, random generators, and the position in the data"

@@ -12,7 +12,7 @@ from ._sound_training import OptimizerState, Training, hash_text, parameters_of,
 
 # Steps without a reduction and without an average of parameters, after which none is waited for.
 _MAX_LOCAL_STEPS = 1000
-# Of the elements of a model: what has less is no reduction of its gradients.
+# A share of a model's elements: reductions of fewer are none of its gradients.
 _SHARE_OF_LOGS = 0.001
 _MAX_TRANSFERS = 16  # of a group in an iteration
 

@@ -98,7 +98,7 @@ class Replicas:
         ids = {id(p) for p in parameters_of(optimizer)}
         held = [p for p in self._replicated_parameters() if id(p) in ids and p.grad is not None]
         if held and all(p.grad.layout == torch.strided for p in held):
-            # Where each rank has an optimizer of its own part, names differ and nothing is compared.
+            # Names differ if each rank has an optimizer of its own part; then nothing is compared.
             name = f"gradients of {len(held)} parameters from {self._training.name_of(held[0])} on"
             self._gradients[name] = hash_text(self._gradients.get(name, "") + _sums([p.grad for p in held]))
         self._seconds_of_gradients += time.perf_counter() - begin

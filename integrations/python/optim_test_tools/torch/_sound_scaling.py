@@ -30,7 +30,7 @@ class Scaling:
         self._last_loss_was_scaled = False
         self._gradients_after_backward: List[Tuple[torch.Tensor, int, int]] = []
         self._clips: List[Tuple[Set[int], Any, float, str]] = []
-        # What was clipped while there were no gradients: of which parameters, to what, where, after how many backward passes.
+        # Clips while there were no gradients: the parameters, the norm, the place, and the number of backward passes before.
         self._empty_clips: List[Tuple[Set[int], float, str, int]] = []
         self._early: List[int] = []
 

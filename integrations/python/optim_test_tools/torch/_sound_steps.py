@@ -138,7 +138,7 @@ class Steps:
         self._training.num_steps += 1
         key = (type(optimizer), *(id(p) for p in parameters_of(optimizer)))
         if key in self._optimizer_keys:
-            # What has no state has nothing to lose.
+            # An optimizer without state has nothing to lose.
             has_state = any(isinstance(v, torch.Tensor) and v.dim() > 0 for s in optimizer.state.values() for v in s.values())
             reference, number, _ = self._optimizer_keys[key]
             self._optimizer_keys[key] = (reference, number, state.num_steps == 1 and has_state)

@@ -92,11 +92,11 @@ class Training:
         self.ran: Dict[int, Tuple[Any, bool]] = {}
         # Outermost modules of this iteration, and their modes in its forward passes.
         self.forwards: Dict[int, Tuple[nn.Module, List[bool]]] = {}
-        # Of the ranks that are replicas; None: not known.
+        # The ranks that are replicas; None: not known.
         self.group: Optional[List[int]] = None
         self.shares_parameters = False
         self.norms: List[str] = []
-        # Whether losses and norms of this iteration are.
+        # True if losses and norms of this iteration are finite.
         self.is_finite = True
         self.values_every = 1
 
