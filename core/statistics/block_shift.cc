@@ -19,7 +19,7 @@ std::vector<double> Convolve(const std::vector<double>& a, const std::vector<dou
 }
 
 // Returns the probability of each count of pairs with a above b, if all orders of the samples are equally
-// probable (Mann and Whitney 1947): the largest sample is one of b, above no a, or one of a, above all b.
+// probable (Mann and Whitney 1947). The largest sample is one of b, above no a, or one of a, above all b.
 std::vector<double> PairCounts(size_t size_a, size_t size_b) {
   // counts[b]: of the a so far and b.
   std::vector<std::vector<double>> counts(size_b + 1, {1});

@@ -2,11 +2,11 @@
 //
 //   bazel run //core/statistics:persistent_excess_benchmark [-- RUNS [PART_OF_A_NOISE'S_NAME]]
 //
-// A run is 200 iterations on each rank, 50 ms each but where the row says how long it takes, in four
-// measurements that are tested as one family with an error of 1 % over all of them and all ranks. Where the
-// noise is of a CPU, each rank's level differs for good by 2 % (standard deviation), as processes of one
-// program do. Prints FAILED and ends with 1 where a rank that is like the others is named in more than 1 % of
-// the runs, beyond what so many runs show by chance.
+// A run is 200 iterations on each rank, of 50 ms each where the row does not say how long. Its four
+// measurements are tested as one family, with an error of 1 % over all of them and all ranks. Where the noise
+// is of a CPU, each rank's level differs for good by 2 % (standard deviation), as processes of one program
+// do. Prints FAILED and ends with 1 where a rank that is like the others is named in more than 1 % of the
+// runs, beyond what so many runs show by chance.
 
 #include <algorithm>
 #include <cmath>

@@ -60,9 +60,9 @@ struct ReplicaCheckOptions {
 // Culprits are those that agree with nobody who agrees with more than half of all ranks; which rank has what
 // does not matter. Of more than 16 different contents, each is compared with the 16 that most ranks have.
 //
-// Ranks exchange single messages and use no collectives: a rank that is stopped or gone counts as missing
-// after half of `timeout` and is named in the verdict, the others are compared, and when it is back it takes
-// part in the next check. A rank that did not answer is not waited for again until it is heard.
+// Ranks exchange single messages and use no collectives. A rank that is stopped or gone counts as missing
+// after half of `timeout`: the verdict names it, and the others are compared. When it is back it takes part
+// in the next check. A rank that did not answer is not waited for again until it is heard.
 //
 // Not thread-safe. Every rank calls Run the same number of times.
 class ReplicaCheck {

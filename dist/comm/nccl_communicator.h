@@ -25,9 +25,9 @@ struct NcclOptions {
 };
 
 // Once NCCL has connected the ranks, and until it fails, collectives of Communicator go through it, too, and
-// not through the communicator that this one was made from (`control`): those of this one and of groups that
-// Split() makes of all ranks in their order. Call them all in one order on all ranks. Post, Send and Receive,
-// for which NCCL has no means, and collectives of other groups go by messages of control.
+// not through the communicator that this one was made from (`control`). So do those of groups that Split()
+// makes of all ranks in their order. Call them all in one order on all ranks. Post, Send and Receive, for
+// which NCCL has no means, and collectives of other groups go by messages of control.
 //
 // A collective that fails or misses its deadline aborts NCCL's communicator, as nothing less ends its
 // kernels. The ranks tell each other so, and collectives of Communicator go on by messages of control, which
@@ -35,7 +35,7 @@ struct NcclOptions {
 // rest, and in later collectives all of the time.
 //
 // From then on, device collectives and gathers by NCCL return FAILED_PRECONDITION. The error of the one that
-// failed says which ranks called what and from which there is nothing; to find that out takes up to half a
+// failed says which ranks called what and from which there is nothing. To find that out takes up to half a
 // deadline more, at most two seconds, in which no other thread may use control.
 //
 // Device collectives may be called by any thread, NCCL's functions are called by one at a time, and the
@@ -43,7 +43,7 @@ struct NcclOptions {
 // for the work enqueued on `stream` before the call (a cudaStream_t; null: the default stream).
 //
 // Like any second communicator of NCCL, it can make ranks that wait in it and ranks that wait in the
-// training's wait for each other if a device runs only one of the two at a time: call device collectives at
+// training's wait for each other if a device runs only one of the two at a time. Call device collectives at
 // the same place of the program on all ranks.
 class NcclCommunicator : public Communicator {
  public:

@@ -87,7 +87,7 @@ struct Peer {
 
 // A rank of the same host that another process started than rank 0 may be of another job, if neither has a
 // name. It gets its place only if no other rank claims that for so long, so that ranks started by hand find
-// each other, too; and neither while rank 0 has siblings that may be the right rank, nor if the process that
+// each other, too. It gets none while rank 0 has siblings that may be the right rank, nor if the process that
 // started it started a rank 0.
 constexpr std::chrono::nanoseconds kDoubt = std::chrono::seconds(3);
 

@@ -70,9 +70,8 @@ class StatsGatherer {
 
   // Gathers statistics. mine: since the start of the run. Rank 0 gets the statistics of all that answered;
   // other ranks get an empty ClusterStats. Statistics that no stopwatch gives are INVALID_ARGUMENT on a rank
-  // that others report to; those of another rank are left out by the rank that it reports to, with a note.
-  // arrivals: since the call before; those of a rank that is late are lost. Also the errors of the
-  // communicator.
+  // that others report to. The rank that another one reports to leaves them out, with a note. arrivals: since
+  // the call before; those of a rank that is late are lost. Also the errors of the communicator.
   absl::StatusOr<ClusterStats> Gather(const StopwatchStats& mine, Deadline deadline,
                                       const RankArrivals& arrivals = {});
 

@@ -1,10 +1,10 @@
 // Measures what observation costs the example, as a share of an iteration.
 //
 // The stopwatch and the NVTX ranges, on and off, twice: the calls alone, timed over many iterations without
-// any work in them, which resolves far less than a nanosecond; and iterations with work, on, off and
-// uninstrumented in turn, whose medians show nothing else hides there. Then everything that the example
-// switches on, with dumps and cross-checks of one rank: the calls alone, and how much longer iterations take,
-// which depends on where in memory the program happens to lie: the same work takes up to 15 % more or less.
+// any work in them, which resolves far less than a nanosecond. Then iterations with work, on, off and
+// uninstrumented in turn, whose medians show that nothing else hides there. Then everything that the example
+// switches on, with dumps and cross-checks of one rank: the calls alone, and how much longer iterations take.
+// That depends on where in memory the program happens to lie: the same work takes up to 15 % more or less.
 // Prints FAILED and ends with 1 where a share is beyond its limit.
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // A small GPT-like transformer, written out by hand, data, tensor and pipeline parallel.
 //
 // Tensor parallel ranks hold some heads and some of the hidden units each, and sum their parts of each
-// layer's two outputs (Shoeybi et al. 2019); stages of the pipeline hold layers that follow each other; data
+// layer's two outputs (Shoeybi et al. 2019). Stages of the pipeline hold layers that follow each other. Data
 // parallel ranks average their gradients.
 //
 // Measurements and dumped tensors are named in the order in which they happen, so that the first tensor that

@@ -9,9 +9,9 @@
 
 namespace ott {
 
-// Says who is to blame if ranks of `a` and `b`, two collective operations, wait for each other: of those that
-// entered only the one and those that entered only the other, the fewer; of as many, those that came to the
-// two groups the other way round the time before. Empty if nothing tells.
+// Says who is to blame if ranks of `a` and `b`, two collective operations, wait for each other. Of those that
+// entered only the one and those that entered only the other, the fewer are; of as many, those that came to
+// the two groups the other way round the time before. Empty if nothing tells.
 std::vector<int> RanksInOppositeOrder(const JobState& job, const JobOperation& a, const JobOperation& b);
 
 }  // namespace ott

@@ -64,8 +64,8 @@ class WaitGraph {
   std::vector<StandingOperation> operations_;
   std::vector<bool> cut_;
   // Lists for each node the nodes that it leads to. Ranks come first and lead to indices of operations; then
-  // the operations, which lead to nodes; then nodes that stand for the first k members of a group, in the
-  // order of what they entered, so that operations which wait for many ranks share them.
+  // the operations, which lead to nodes. Last come nodes that stand for the first k members of a group, in
+  // the order of what they entered, so that operations which wait for many ranks share them.
   std::vector<std::vector<int>> next_;
 };
 

@@ -28,7 +28,7 @@ std::string HangVerdictPath(const std::string& run_dir);
 
 // A thread that beats the recorder's heart every second. With after_seconds, it also watches whether the rank
 // has begun or ended anything for so long. The first rank of the job that finds it has not reads the
-// recorders of all in the run directory, prints the verdict on stderr, and writes RUN/hang.json; a verdict of
+// recorders of all in the run directory, prints the verdict on stderr, and writes RUN/hang.json. A verdict of
 // "not hanging" is not printed, and asked for again later. Each rank that stands then does what it was told,
 // once.
 class HangWatchdog {

@@ -1,7 +1,7 @@
 // Measures how many kernels a second `ott prof` reads, joins and prints, on a generated training run with the
-// columns of an Nsight Systems export: for every two kernels (forward and backward, on a thread each) eight
-// ranges and two launches. CPU time beside that of a bare sqlite3_step loop over the same rows, and the most
-// memory the process held.
+// columns of an Nsight Systems export. It has eight ranges and two launches for every two kernels (forward
+// and backward, on a thread each). CPU time beside that of a bare sqlite3_step loop over the same rows, and
+// the most memory the process held.
 //
 //   bazel run //questions/kernels:prof_benchmark              # 2,000,000 kernels, 8,000,000 ranges
 //   bazel run //questions/kernels:prof_benchmark -- 10000000

@@ -32,9 +32,9 @@ namespace ott::kernels {
 class ProfileRows : public KernelRows {
  public:
   // profile, join: must outlive the rows. gpu: peaks to compare with where the profile does not tell the
-  // device.
-  // at: globs of ops, by commas: of the ops that called each other, the outermost one like one of them gives
-  // its name and arguments to the row; else the innermost does, and the forward op of what is in backward.
+  // device. at: globs of ops, by commas. Of the ops that called each other, the outermost one like one of
+  // them gives its name and arguments to the row. Else the innermost does, and the forward op of what is in
+  // backward.
   ProfileRows(const Profile& profile, const KernelJoin& join, std::optional<DevicePeaks> gpu,
               const std::string& at = "");
 

@@ -62,9 +62,8 @@ struct RunScores {
   double effective_points = 1;
 };
 
-// stops: the last x of each run if all stopped at a target, else empty. has_outliers: whether what lies far
-// from the median says nothing of the sides, as that of one run among others; false where one run is the
-// side.
+// stops: the last x of each run if all stopped at a target, else empty. has_outliers: true if values far from
+// the median say nothing of the sides, as those of one run among others; false where one run is the side.
 RunScores ScoreRuns(CommonPoints points, const std::vector<double>& stops, bool has_outliers);
 
 // Returns the last x of each run, if each run ended when its curve first reached a value that is the same for

@@ -220,9 +220,9 @@ double Threshold(const PermutedMaximum& found, size_t num_a, size_t num_b) {
   return std::min(num_a, num_b) > 1 ? found.critical : std::max(1.0, kOneRunFactor * found.critical);
 }
 
-// That the sides differ is known; in which direction, scores and points tell that do not lean on how points
-// vary together, and where there are none, a form that has but one direction: lost steps, or a part of the
-// curve between parts that agree. MIXED if these contradict each other or say nothing.
+// The sides are known to differ. Scores and points that do not lean on how points vary together tell in which
+// direction. If there are none, a form tells that has but one: lost steps, or a part of the curve between
+// parts that agree. MIXED if these contradict each other or say nothing.
 LearningVerdict::Kind KindOfDifference(const Judged& judged, const Sides& sides, const PermutedMaximum& found,
                                        double band_factor, double level) {
   bool is_worse = false, is_better = false;

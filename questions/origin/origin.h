@@ -14,8 +14,8 @@
 namespace ott::origin {
 
 // Compares `current` with `reference`, rank by rank, or by the pairs (of the reference, of the current run)
-// in `ranks`. perturbed: the reference's program with inputs that differ by rounding; then differences that
-// it explains are none; null: any bit counts. NOT_FOUND if no rank, iteration or operation is in both.
+// in `ranks`. perturbed: the reference's program with inputs that differ by rounding, and differences that it
+// explains are none. Null: any bit counts. NOT_FOUND if no rank, iteration or operation is in both.
 absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs& current,
                                          const RunLogs* perturbed = nullptr,
                                          std::vector<std::pair<int, int>> ranks = {});

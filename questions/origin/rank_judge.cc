@@ -37,8 +37,9 @@ constexpr int kFewerThanHalf = TensorSketch::kNumSums / 2 - 1;
 // More jumps than expected by so many deviations, of Poisson's distribution, have a chance below 1e-5.
 constexpr double kDeviationsOfSteps = 8;
 
-// An update may add more, or less, than the reference's in all of its elements alike, by so many standard
-// errors of that scale, so many times what its inputs are scaled by, and what a scalar may be off by.
+// An update may add more, or less, than the reference's in all of its elements alike. It may do so by this
+// many standard errors of that scale, this many times what its inputs are scaled by, and what a scalar may be
+// off by.
 constexpr double kDeviationsOfScale = 16;
 constexpr double kScaleOfRounding = 1e-5;
 

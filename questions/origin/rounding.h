@@ -25,8 +25,8 @@ namespace ott::origin {
 inline constexpr double kLambda = 6;
 
 // Returns the longest sum that an operation of these shapes can contain: elements of an input for each
-// element of the output; where two inputs are multiplied and a dimension vanishes, that dimension; the last
-// dimension of an input, over which softmax and norms go. At least 1.
+// element of the output, or the last dimension of an input, over which softmax and norms go. Where two inputs
+// are multiplied and a dimension vanishes, that dimension counts, too. At least 1.
 double ReductionLength(const OpDefinition& operation, int output);
 
 // Holds what matters here of an operation's output.
@@ -48,7 +48,7 @@ double AfterRounding(const RoundedOutput& output, double before);
 double BeforeRounding(const RoundedOutput& output, double after);
 
 // Returns what an operation that rounds inside, to the coarsest dtype there is, may make of any difference of
-// an input at a gain of 1, since a few of its elements are rounded the other way. largest_share: the input's
+// an input at a gain of 1. A few of its elements are rounded the other way. largest_share: the input's
 // largest magnitude over its norm.
 double LargestJump(double largest_share);
 

@@ -13,7 +13,7 @@ namespace ott::saved {
 
 // Work is what lies between collective measurements, each stretch by the innermost measurement in which it
 // was spent. Collective measurements of one name, iteration and position in it are a group of the ranks that
-// came to it; where ranks end one before others begin it, those that always overlap are a group of their own,
+// came to it. Where ranks end one before others begin it, those that always overlap are a group of their own,
 // such as a send and its receive of one name. A step lasts from the moment at which the last rank came to the
 // last collective measurement of an iteration, to the same moment of the next iteration.
 //

@@ -81,8 +81,8 @@ class ScenarioReplayer {
   // Returns the ranks with which those that a scenario selects in a kind are compared, by rank.
   std::vector<char> OthersOf(const Scenario& scenario, int kind) const;
   // Returns true if the ranks that a scenario selects in a kind take longer for it than the others of their
-  // stages, or than all others if it selects whole stages: so surely that of all sets of ranks and all kinds
-  // hardly ever one looks so by chance.
+  // stages, or than all others if it selects whole stages. It is so sure that of all sets of ranks and all
+  // kinds hardly ever one looks so by chance.
   bool IsSurelySlow(const Scenario& scenario, int kind) const;
   // Returns true if one rank is so seldom, but again and again.
   bool IsRarelySlow(const Scenario& scenario, int kind) const;

@@ -17,9 +17,9 @@ namespace ott {
 // Adds up summaries over the run, on rank 0. An interval counts if all ranks came to it that came to any
 // interval of its measurement in the same gather.
 //
-// A rank's cost is how much later than the next to last it comes, less the time for which it had no CPU or
-// was held up itself, and less the mean of what the other ranks cost in the same way. So it is nothing for
-// ranks that are alike, however few they are and whatever the noise. If a rank leaves before the last one
+// A rank's cost is how much later than the next to last it comes, without the time for which it had no CPU or
+// was held up itself. The mean of what the other ranks cost in the same way is subtracted. So it is nothing
+// for ranks that are alike, however few they are and whatever the noise. If a rank leaves before the last one
 // comes, not all wait for it, and that interval costs nothing. If ranks that do unlike work meet, as a send
 // and its receive, one waits for the other by design.
 //

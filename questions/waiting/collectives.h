@@ -53,8 +53,9 @@ struct ClockOffset {
 int64_t OnFirstClock(const kernels::Profile& profile, const ClockOffset& offset, int64_t time);
 
 // All ranks leave a collective that needs something of each of them (all_reduce, all_gather, reduce_scatter,
-// all_to_all, barrier) at the same time, but for a few microseconds: the median difference of the ends is the
-// clocks', and nine tenths of the rest are within error_bound. Clocks that agree within that are left alone.
+// all_to_all, barrier) at the same time, but for a few microseconds. So the median difference of the ends is
+// the clocks', and nine tenths of the rest are within error_bound. Clocks that agree within that are left
+// alone.
 std::vector<ClockOffset> AlignClocks(const std::vector<RankProfile>& traces,
                                      const std::vector<Collective>& collectives);
 

@@ -263,9 +263,9 @@ Shape WithStalls(const std::string& name, const std::string& work, double second
   return shape;
 }
 
-// Four stages with one forward and one backward pass in turn, and four pieces of a batch. by_link: what goes
-// from one stage to the next has a name of its own; else one name has both what a stage receives and what it
-// sends.
+// Four stages with one forward and one backward pass in turn, and four pieces of a batch. by_link: transfers
+// from one stage to the next have a name of their own. Else one name has both what a stage receives and what
+// it sends.
 Shape OneForwardOneBackward(bool by_link) {
   constexpr int kStages = 4;
   Shape shape;

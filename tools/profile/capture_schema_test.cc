@@ -1,6 +1,6 @@
-// The tables beside a list of what Nsight Systems has: schema_3_28_1.txt, a column a line: table, column,
-// type, NOT NULL, PRIMARY KEY, as SQLite's table_info tells them of an export of 3.25 and the reference
-// of 3.28.1 adds to them; and a row of an ENUM table a line.
+// Compares the tables with a list of what Nsight Systems has, schema_3_28_1.txt. A line of it is a column
+// (table, column, type, NOT NULL, PRIMARY KEY) or a row of an ENUM table. SQLite's table_info told them of an
+// export of 3.25, and the reference of 3.28.1 adds to them.
 
 #include "tools/profile/capture_schema.h"
 

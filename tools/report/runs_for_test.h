@@ -19,9 +19,9 @@ struct PlantedRun {
   int slow_rank = 1;
   // One iteration takes 20 ms: this one, counted with the warm-up.
   int64_t long_iteration = 25;
-  // Checked every so many iterations: rank 2 differs from the third check on, all are within tolerance of a
-  // reference with errors that grow tenfold up to the seventh check, and ranks 0 and 3 read the same batch in
-  // the fourth.
+  // Checked every so many iterations. Rank 2 differs from the third check on, and ranks 0 and 3 read the same
+  // batch in the fourth. All are within tolerance of a reference, with errors that grow tenfold up to the
+  // seventh check.
   bool with_checks = true;
   int check_every = 10;
   // Intervals of the last iterations, for the timeline.

@@ -36,8 +36,8 @@ struct Calibration {
 // iterations, 0. The factor follows from the number of runs and, of each tensor, from leaving each run out,
 // unless it is given. A run that is beyond kOutlier is none of the repetitions: FAILED_PRECONDITION, naming
 // it. FAILED_PRECONDITION, naming runs, rank and iteration, where they differ in more than values: tensors,
-// shapes, dtypes, texts, NaN or infinity in one of them only, or dumps that are missing or cannot be read;
-// and where all are equal bit for bit. REQUIRES: at least two runs; factor >= 1
+// shapes, dtypes, texts, NaN or infinity in one of them only, or dumps that are missing or cannot be read.
+// The same where all are equal bit for bit. REQUIRES: at least two runs; factor >= 1
 absl::StatusOr<Calibration> Calibrate(const std::vector<std::string>& runs,
                                       std::optional<double> factor = std::nullopt);
 

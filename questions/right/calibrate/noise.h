@@ -44,9 +44,9 @@ class Noise {
   bool Has(const std::string& tensor) const { return tensors_.count(tensor) != 0; }
   bool AreEqual(int run, int other) const;
 
-  // factor times the noise between `runs`: in an iteration the largest of those of the dumps before, then and
-  // after, as runs may be alike by chance, and one rounding at least. raised: times which it is more, of some
-  // tensors.
+  // factor times the noise between `runs`, and one rounding at least. In an iteration it is the largest of
+  // those of the dumps before, then and after, as runs may be alike by chance. raised: times which it is
+  // more, of some tensors.
   Tolerances Fit(const std::vector<int>& runs, double factor,
                  const std::map<std::string, double>& raised = {}) const;
 

@@ -25,9 +25,9 @@ struct CheckpointComparison {
 
 // Compares names that frameworks give the same thing if the names at the top, or all names of weights, differ
 // ("state_dict" for "model", "module." in front of each weight left out); a note says so. A floating-point
-// tensor of fewer bits has to be the other side's, rounded; not if the tolerance is bitwise. names: how the
-// tensors of the reference (a) and of the current (b) are those that are compared, as ToWholes() takes it;
-// null: by the names that they have. Errors: as ReadCheckpoint() and ToWholes().
+// tensor of fewer bits has to be the other side's, rounded; not if the tolerance is bitwise. names: pairs the
+// tensors of the reference (a) and of the current (b), as ToWholes() takes it. Null: by the names that they
+// have. Errors: as ReadCheckpoint() and ToWholes().
 absl::StatusOr<CheckpointComparison> CompareCheckpoints(const std::string& reference,
                                                         const std::string& current, CompareOptions options,
                                                         const Layout* names = nullptr);

@@ -88,10 +88,10 @@ struct CompareRunsOptions {
 };
 
 // Two run directories, two folders of dumps (<count>/), two dumps, two checkpoints (ReadCheckpoint() in
-// core/checkpoint), or two folders of numbered checkpoints (ListCheckpoints()), of which those with the same
-// number are compared; one that was resumed has none of the first numbers. INVALID_ARGUMENT if they are not
-// of one kind, NOT_FOUND if one is none of these. Of a run that was started several times, the latest start
-// (LatestAttempt() in ott/dist/directory/run_directory.h); RunsComparison says which.
+// core/checkpoint), or two folders of numbered checkpoints (ListCheckpoints()). Of the last, those with the
+// same number are compared; a run that was resumed has none of the first numbers. INVALID_ARGUMENT if they
+// are not of one kind, NOT_FOUND if one is none of these. Of a run that was started several times, the latest
+// start (LatestAttempt() in ott/dist/directory/run_directory.h); RunsComparison says which.
 absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const std::string& current,
                                            const CompareRunsOptions& options = {});
 

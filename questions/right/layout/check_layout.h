@@ -22,9 +22,9 @@ struct LayoutOptions {
 };
 
 // Returns how far the sum of num_parts numbers of a dtype, each rounded once, may be from the same sum in any
-// other order, and rounded again: num_parts * (u * magnitude + s), with the unit roundoff u of the dtype, its
-// smallest number s, and the sum of the numbers' magnitudes. After Higham, Accuracy and Stability of
-// Numerical Algorithms (2002), section 4.2. 0 for integers.
+// other order, and rounded again. It is num_parts * (u * magnitude + s), with the unit roundoff u of the
+// dtype, its smallest number s, and the sum of the numbers' magnitudes. After Higham, Accuracy and Stability
+// of Numerical Algorithms (2002), section 4.2. 0 for integers.
 double SumBound(DType dtype, int64_t num_parts, double magnitude);
 
 // Two runs, or two checkpoints (ReadCheckpoint() in core/checkpoint), which have one iteration, 0. A verdict
