@@ -1,9 +1,9 @@
 #include "ott/core/base/process_wide.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <link.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <climits>
@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
@@ -25,7 +26,7 @@ constexpr uint32_t kLibraryAbi = _GLIBCXX_USE_CXX11_ABI;
 // All that copies know of one helper. Plain data, as all of the registry: it is read before its reader knows
 // how the maker's C++ library lays out anything else.
 struct Instance {
-  // The name lies in a copy, which stays loaded.
+  // Of the copy that named it first, which may have been unloaded since.
   const char* name;
   void* object;
   size_t size;
@@ -68,69 +69,14 @@ Instance& FindInstance(Registry& registry, const char* name) {
   }
   auto* const made = static_cast<Instance*>(std::calloc(1, sizeof(Instance)));
   OTT_CHECK(made != nullptr) << "no memory for " << name;
-  made->name = name;
+  made->name = strdup(name);
   made->next = registry.instances;
   registry.instances = made;
   return *made;
 }
 
-}  // namespace
-
-extern "C" {
-// This copy's word. The registry is in the word of the copy that was loaded first; the others stay null.
-__attribute__((visibility("hidden"), used)) std::atomic<RegistryHeader*> ott_process_wide_meeting_place{
-    nullptr};
-}
-
-// Name "OTT", type 1, descriptor: distance from the descriptor to the word. Fixed for all versions. It lies
-// among what is written to, as the word does: patchelf, which auditwheel and others change library paths by,
-// moves notes that lie at the front.
-asm(R"(
-  .pushsection .note.ott, "aw", %note
-  .balign 4
-  .long 4, 4, 1
-  .asciz "OTT"
-  .long ott_process_wide_meeting_place - .
-  .popsection
-)");
-
-namespace {
-
-using MeetingPlace = std::atomic<RegistryHeader*>;
-
-MeetingPlace* MeetingPlaceInNotes(const char* note, const char* end, size_t alignment) {
-  const auto aligned = [alignment](size_t size) { return (size + alignment - 1) & ~(alignment - 1); };
-  while (static_cast<size_t>(end - note) >= sizeof(ElfW(Nhdr))) {
-    ElfW(Nhdr) header;
-    std::memcpy(&header, note, sizeof(header));
-    const char* name = note + sizeof(header);
-    const char* descriptor = note + aligned(sizeof(header) + header.n_namesz);
-    const char* next = descriptor + aligned(header.n_descsz);
-    if (next > end) return nullptr;
-    if (header.n_type == 1 && header.n_namesz == 4 && header.n_descsz == 4 &&
-        std::memcmp(name, "OTT", 4) == 0) {
-      int32_t distance;
-      std::memcpy(&distance, descriptor, sizeof(distance));
-      return reinterpret_cast<MeetingPlace*>(reinterpret_cast<uintptr_t>(descriptor) + distance);
-    }
-    note = next;
-  }
-  return nullptr;
-}
-
-// Stops at the first loaded object that has the note.
-int FindMeetingPlace(dl_phdr_info* object, size_t, void* result) {
-  for (int i = 0; i < object->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = object->dlpi_phdr[i];
-    if (segment.p_type != PT_NOTE) continue;
-    const char* begin = reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr);
-    MeetingPlace* found = MeetingPlaceInNotes(begin, begin + segment.p_memsz, segment.p_align == 8 ? 8 : 4);
-    if (found == nullptr) continue;
-    *static_cast<MeetingPlace**>(result) = found;
-    return 1;
-  }
-  return 0;
-}
+// The registry is the page that is mapped under this name. Fixed for all versions.
+constexpr char kMemoryName[] = "ott_process_wide";
 
 // The executable or shared object that holds `address`.
 std::string FileOf(const void* address) {
@@ -140,43 +86,66 @@ std::string FileOf(const void* address) {
   return info.dli_fname;
 }
 
-std::string ThisFile() { return FileOf(&ott_process_wide_meeting_place); }
+std::string ThisFile() { return FileOf(reinterpret_cast<const void*>(&FileOf)); }
 
+// Keeps what holds `address` loaded to the end of the process.
 void KeepLoaded(const void* address) {
   // Fails for an executable, which is never unloaded anyway; the message is not for the next caller of
   // dlerror().
   if (dlopen(FileOf(address).c_str(), RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) == nullptr) dlerror();
 }
 
-RegistryHeader* MeetRegistry() {
-  MeetingPlace* place = nullptr;
-  dl_iterate_phdr(FindMeetingPlace, &place);
-  if (place == nullptr) {
-    // strip -R '.note*' leaves a program whose only copy needs no meeting.
+// Returns null if no copy has mapped a registry.
+Registry* MappedRegistry() {
+  std::FILE* const maps = std::fopen("/proc/self/maps", "re");
+  if (maps == nullptr) {
     std::fprintf(stderr,
-                 "optim_test_tools: %s has lost the section .note.ott; stopwatches and dumpers of other "
-                 "shared objects in this "
-                 "process are not the same as its own\n",
+                 "optim_test_tools: %s cannot read /proc/self/maps; stopwatches and dumpers of other shared "
+                 "objects in this process are not the same as its own\n",
                  ThisFile().c_str());
-    place = &ott_process_wide_meeting_place;
+    return nullptr;
   }
-  RegistryHeader* found = place->load(std::memory_order_acquire);
-  if (found != nullptr) return found;
-  auto* const registry = static_cast<Registry*>(std::calloc(1, sizeof(Registry)));
-  OTT_CHECK(registry != nullptr) << "no memory for the registry";
+  uintptr_t address = 0;
+  char* line = nullptr;
+  size_t size = 0;
+  while (address == 0 && getline(&line, &size, maps) > 0) {
+    if (std::strstr(line, absl::StrCat("/memfd:", kMemoryName).c_str()) != nullptr)
+      address = std::strtoull(line, nullptr, 16);
+  }
+  std::free(line);
+  std::fclose(maps);
+  return reinterpret_cast<Registry*>(address);
+}
+
+// Private: a forked child has one of its own.
+Registry* MapRegistry() {
+  const int memory = memfd_create(kMemoryName, MFD_CLOEXEC);
+  OTT_CHECK(memory >= 0 && ftruncate(memory, sizeof(Registry)) == 0) << "no memory for the registry";
+  void* const mapped = mmap(nullptr, sizeof(Registry), PROT_READ | PROT_WRITE, MAP_PRIVATE, memory, 0);
+  OTT_CHECK(mapped != MAP_FAILED) << "no memory for the registry";
+  close(memory);
+  auto* const registry = static_cast<Registry*>(mapped);
   registry->header.abi_version = kAbiVersion;
   registry->library_abi = kLibraryAbi;
   pthread_mutex_init(&registry->mutex, nullptr);
   std::snprintf(registry->header.file, sizeof(registry->header.file), "%s", ThisFile().c_str());
-  if (place->compare_exchange_strong(found, &registry->header, std::memory_order_acq_rel)) {
-    return &registry->header;
-  }
-  std::free(registry);
-  return found;
+  return registry;
+}
+
+// For dl_iterate_phdr.
+int MeetRegistry(dl_phdr_info*, size_t, void* result) {
+  Registry* const mapped = MappedRegistry();
+  *static_cast<RegistryHeader**>(result) = mapped != nullptr ? &mapped->header : &MapRegistry()->header;
+  return 1;
 }
 
 RegistryHeader& Header() {
-  static RegistryHeader* const header = MeetRegistry();
+  static RegistryHeader* const header = [] {
+    RegistryHeader* found = nullptr;
+    // All copies know the loader's lock, which it holds meanwhile: only one of them maps a registry.
+    dl_iterate_phdr(MeetRegistry, &found);
+    return found;
+  }();
   return *header;
 }
 
@@ -210,34 +179,67 @@ bool ProcessWideBase::Join() {
   if (refusal() != nullptr) return false;
   static const std::string& refused = *new std::string(Refusal());
   if (!refused.empty()) return refuse(refused);
-  // Before the lock: the loader's own lock is held by who joins while being loaded.
-  KeepLoaded(this);
-  KeepLoaded(&ott_process_wide_meeting_place);
   const std::string file = FileOf(this);
   Registry& registry = FindRegistry();
-  const RegistryLock lock(registry);
-  if (joined_) return true;
-  Instance& instance = FindInstance(registry, name_);
-  if (instance.size == 0) {
-    instance.size = size_;
-    std::snprintf(instance.first_file, sizeof(instance.first_file), "%s", file.c_str());
+  {
+    const RegistryLock lock(registry);
+    if (joined_) return true;
+    Instance& instance = FindInstance(registry, name_);
+    if (instance.size == 0) {
+      instance.size = size_;
+      std::snprintf(instance.first_file, sizeof(instance.first_file), "%s", file.c_str());
+    }
+    if (instance.size != size_) {
+      return refuse(absl::StrCat("optim_test_tools: ", name_, " has ", size_, " bytes in ", file, ", but ",
+                                 instance.size, " in ", instance.first_file,
+                                 "; build both with the same compiler flags"));
+    }
+    joined_ = true;
+    next_ = instance.copies;
+    instance.copies = this;
+    if (!instance.enabled) return true;
   }
-  if (instance.size != size_) {
-    return refuse(absl::StrCat("optim_test_tools: ", name_, " has ", size_, " bytes in ", file, ", but ",
-                               instance.size, " in ", instance.first_file,
-                               "; build both with the same compiler flags"));
-  }
-  joined_ = true;
-  next_ = instance.copies;
-  instance.copies = this;
-  instance_.store(instance.object, std::memory_order_release);
-  if (instance.enabled) enabled_.store(instance.object, std::memory_order_release);
+  SwitchCopies();
   return true;
+}
+
+void ProcessWideBase::Leave() {
+  // An instance that is known stays loaded.
+  if (instance() != nullptr || refusal() != nullptr) return;
+  Registry& registry = FindRegistry();
+  const RegistryLock lock(registry);
+  if (!joined_) return;
+  ProcessWideBase** link = &FindInstance(registry, name_).copies;
+  while (*link != this) link = &(*link)->next_;
+  *link = next_;
+  joined_ = false;
+}
+
+void ProcessWideBase::SwitchCopies() {
+  Registry& registry = FindRegistry();
+  std::vector<ProcessWideBase*> used;
+  {
+    const RegistryLock lock(registry);
+    const Instance& instance = FindInstance(registry, name_);
+    for (ProcessWideBase* copy = instance.copies; instance.enabled && copy != nullptr; copy = copy->next_) {
+      if (copy->instance() == nullptr) used.push_back(copy);
+    }
+  }
+  // Not under the lock: the loader's own is held by who joins while being loaded.
+  for (const ProcessWideBase* copy : used) KeepLoaded(copy);
+  const RegistryLock lock(registry);
+  const Instance& instance = FindInstance(registry, name_);
+  for (ProcessWideBase* copy = instance.copies; copy != nullptr; copy = copy->next_) {
+    // A copy that joined meanwhile calls this as well, before its dlopen() ends.
+    if (instance.enabled) copy->instance_.store(instance.object, std::memory_order_release);
+    copy->enabled_.store(instance.enabled ? instance.object : nullptr, std::memory_order_release);
+  }
 }
 
 void* ProcessWideBase::Find() {
   if (void* known = instance(); known != nullptr) return known;
   if (!Join()) return nullptr;
+  KeepLoaded(this);
   Registry& registry = FindRegistry();
   const RegistryLock lock(registry);
   Instance& instance = FindInstance(registry, name_);
@@ -255,22 +257,22 @@ void* ProcessWideBase::FindOrDie() {
 void ProcessWideBase::SetEnabled(bool enabled) {
   void* const object = Find();
   if (object == nullptr) return;
-  void* const value = enabled ? object : nullptr;
   if (name_ == nullptr) {
-    enabled_.store(value, std::memory_order_release);
+    enabled_.store(enabled ? object : nullptr, std::memory_order_release);
     return;
   }
   Registry& registry = FindRegistry();
-  const RegistryLock lock(registry);
-  Instance& instance = FindInstance(registry, name_);
-  instance.enabled = enabled;
-  for (ProcessWideBase* copy = instance.copies; copy != nullptr; copy = copy->next_) {
-    copy->enabled_.store(value, std::memory_order_release);
+  {
+    const RegistryLock lock(registry);
+    FindInstance(registry, name_).enabled = enabled;
   }
+  SwitchCopies();
 }
 
-void JoinAtLoad(ProcessWideBase& process_wide) {
+JoinAtLoad::JoinAtLoad(ProcessWideBase& process_wide) : process_wide_(process_wide) {
   if (!process_wide.Join()) std::fprintf(stderr, "%s; its calls are ignored\n", process_wide.refusal());
 }
+
+JoinAtLoad::~JoinAtLoad() { process_wide_.Leave(); }
 
 }  // namespace ott::internal

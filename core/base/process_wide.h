@@ -4,13 +4,13 @@
 // each link it statically, built by different compilers, with hidden symbols. All of them share one instance
 // of each helper, and enabling it in one copy enables it in all, also in copies that are loaded later.
 //
-// How the copies meet: each has an ELF note that points to a word of its own. The word of the copy that was
-// loaded first is the meeting place; whoever comes first puts the registry of instances there. Neither
-// exported symbols nor the environment are involved: fork keeps it, exec starts anew. A copy with another
-// kAbiVersion than the registry's is refused with both versions named. Copies in another dlmopen namespace
-// have another C library and do not meet.
+// How the copies meet: whoever comes first maps a page of memory under a name that the others find in
+// /proc/self/maps; it holds the registry of instances. Neither symbols nor sections of the objects nor the
+// environment are involved: fork keeps it, exec starts anew. A copy with another kAbiVersion than the registry's
+// is refused with both versions named. Copies in another dlmopen namespace have another C library and do not meet.
 //
-// A copy stays loaded once it has joined: dlclose does not unmap it, since others hold pointers into it.
+// A copy stays loaded once it has used an instance, or while it was enabled: dlclose does not unmap it, since
+// others hold pointers into it. A copy that was always off is unloaded.
 
 #ifndef OTT_CORE_BASE_PROCESS_WIDE_H_
 #define OTT_CORE_BASE_PROCESS_WIDE_H_
@@ -42,6 +42,8 @@ class ProcessWideBase {
 
   // Returns true if this copy takes part in the process's instance; refusal() says why not.
   bool Join();
+  // Takes it out again before it is unloaded. No effect on a copy that stays loaded.
+  void Leave();
   void* Find();
   void* FindOrDie();
   void SetEnabled(bool enabled);
@@ -51,19 +53,33 @@ class ProcessWideBase {
   const char* refusal() const { return refusal_.load(std::memory_order_acquire); }
 
  private:
+  // Makes all copies what the instance is, enabled or not.
+  void SwitchCopies();
+
   // The instance while it is enabled, null otherwise.
   std::atomic<void*> enabled_{nullptr};
-  // Null until this copy has looked for it.
+  // Null until this copy has looked for it or was enabled; the copy stays loaded from then on.
   std::atomic<void*> instance_{nullptr};
   // Null for an instance of the caller's own.
   const char* name_ = nullptr;
   size_t size_ = 0;
   Create create_ = nullptr;
-  // The next copy's ProcessWide of this name; guarded by the registry.
+  // The next copy's ProcessWide of this name; guarded by the registry, as is joined_.
   ProcessWideBase* next_ = nullptr;
   bool joined_ = false;
   // Never freed, as whoever was refused may ask until the end.
   std::atomic<const char*> refusal_{nullptr};
+};
+
+class JoinAtLoad {
+ public:
+  explicit JoinAtLoad(ProcessWideBase& process_wide);
+  JoinAtLoad(const JoinAtLoad&) = delete;
+  JoinAtLoad& operator=(const JoinAtLoad&) = delete;
+  ~JoinAtLoad();
+
+ private:
+  ProcessWideBase& process_wide_;
 };
 
 }  // namespace internal
@@ -115,22 +131,13 @@ class ProcessWide : private internal::ProcessWideBase {
 
   // Lets this copy learn that the helper was enabled before it was loaded. Static, beside the ProcessWide.
   // Another version in use is reported on stderr, and this copy's calls are ignored as while disabled.
-  struct JoinAtLoad {
-    explicit JoinAtLoad(ProcessWide& process_wide);
+  struct JoinAtLoad : internal::JoinAtLoad {
+    explicit JoinAtLoad(ProcessWide& process_wide) : internal::JoinAtLoad(process_wide) {}
   };
 
  private:
   static void* Erase(T* instance) { return instance; }
 };
-
-namespace internal {
-void JoinAtLoad(ProcessWideBase& process_wide);
-}  // namespace internal
-
-template <typename T>
-ProcessWide<T>::JoinAtLoad::JoinAtLoad(ProcessWide& process_wide) {
-  internal::JoinAtLoad(process_wide);
-}
 
 }  // namespace ott
 

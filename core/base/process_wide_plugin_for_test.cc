@@ -1,4 +1,4 @@
-// A plug-in that links the library statically.
+// A plug-in that links the library statically. With OTT_LAZY it looks for the instance at the first call.
 
 #include <cstdint>
 
@@ -11,7 +11,9 @@ struct Counter {
 };
 
 ott::ProcessWide<Counter> counter("ott.test.Counter");
+#if !defined(OTT_LAZY)
 const ott::ProcessWide<Counter>::JoinAtLoad join_at_load(counter);
+#endif
 
 }  // namespace
 

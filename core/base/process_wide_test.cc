@@ -35,6 +35,9 @@ class Plugin {
   bool enabled() const { return Call<bool()>("CounterIsEnabled")(); }
   void SetEnabled(bool enabled) const { Call<void(bool)>("SetCounterEnabled")(enabled); }
   void Close() const { dlclose(handle_); }
+  static bool IsLoaded(const std::string& name) {
+    return dlopen(("core/base/" + name).c_str(), RTLD_LAZY | RTLD_NOLOAD) != nullptr;
+  }
 
  private:
   template <typename Signature>
@@ -122,7 +125,7 @@ TEST(ProcessWide, EnablingInOneCopySwitchesAllAndAlsoThoseLoadedLater) {
   EXPECT_FALSE(first.enabled());
 }
 
-TEST(ProcessWide, AClosedPluginStaysLoaded) {
+TEST(ProcessWide, APluginThatUsedTheInstanceStaysLoaded) {
   const Plugin plugin("libfirst_plugin_for_test.so");
   int64_t* const before = plugin.counter();
   plugin.Close();
@@ -130,6 +133,39 @@ TEST(ProcessWide, AClosedPluginStaysLoaded) {
   EXPECT_TRUE(plugin.enabled());
   EXPECT_EQ(plugin.counter(), before);
   counter.SetEnabled(false);
+}
+
+TEST(ProcessWide, APluginThatWasAlwaysOffIsUnloaded) {
+  const std::string name = "liboff_plugin_for_test.so";
+  const Plugin plugin(name);
+  EXPECT_FALSE(plugin.enabled());
+  plugin.Close();
+  EXPECT_FALSE(Plugin::IsLoaded(name));
+  // Reaches no copy that is gone.
+  counter.SetEnabled(true);
+  counter.SetEnabled(false);
+  const Plugin again(name);
+  EXPECT_EQ(again.counter(), &counter.Get().value);
+}
+
+TEST(ProcessWide, APluginThatWasEnabledByOthersStaysLoaded) {
+  const std::string name = "libenabled_plugin_for_test.so";
+  const Plugin plugin(name);
+  counter.SetEnabled(true);
+  EXPECT_TRUE(plugin.enabled());
+  counter.SetEnabled(false);
+  plugin.Close();
+  EXPECT_TRUE(Plugin::IsLoaded(name));
+}
+
+TEST(ProcessWide, APluginThatIsLoadedWhileEnabledStaysLoaded) {
+  const std::string name = "libloaded_plugin_for_test.so";
+  counter.SetEnabled(true);
+  const Plugin plugin(name);
+  EXPECT_TRUE(plugin.enabled());
+  plugin.Close();
+  counter.SetEnabled(false);
+  EXPECT_TRUE(Plugin::IsLoaded(name));
 }
 
 TEST(ProcessWide, AnotherAbiVersionIsRefusedNamingBoth) {
