@@ -209,8 +209,8 @@ class Parser {
 
   // The numbers of a closed list are the last ones on the stack.
   absl::Status AddUniformList(const Frame& list) {
-    Dims shape = {list.num_items};
-    shape.insert(shape.end(), list.item_shape.begin(), list.item_shape.end());
+    Dims shape = list.item_shape;
+    shape.insert(shape.begin(), list.num_items);
     if (!frames_.empty() && Join(frames_.back(), list.traits, shape)) return absl::OkStatus();
     Value tensor = TensorValue(list.traits, shape, list.first_number);
     numbers_.resize(list.first_number);

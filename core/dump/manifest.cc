@@ -95,7 +95,11 @@ absl::StatusOr<ManifestTensor> TensorFromValue(const Value& value) {
 
 absl::StatusOr<Dims> ShapeFromValue(const Value& value) {
   // In place: of an empty one that is moved, GCC 12 warns in the builds of others.
-  if (value.is_list() && value.list().empty()) return absl::StatusOr<Dims>(absl::in_place);
+  if (value.is_list() && value.list().empty()) {
+    absl::StatusOr<Dims> scalar;
+    scalar.emplace();
+    return scalar;
+  }
   if (value.is_tensor()) {
     const TensorView& view = value.tensor().view;
     if (view.dtype() == DType::kInt64 && view.shape().size() == 1) {
