@@ -19,6 +19,9 @@ def _bazel_dependencies():
     # Bazel 4 itself asks for these before it builds C++; BUILD files load Debian's copies.
     maybe(native.local_repository, name = "bazel_skylib", path = "/usr/share/bazel/tools/skylib")
     maybe(native.local_repository, name = "platforms", path = "/usr/share/bazel/tools/platforms")
+
+    # Needed by newer Debian's platforms alone.
+    maybe(native.local_repository, name = "rules_license", path = "/usr/share/bazel/rules/license")
     maybe(
         inline_repository,
         name = "rules_cc",

@@ -35,6 +35,8 @@ def system_libraries():
         header = "mpi.h",
         homes = ["MPI_HOME"],
         library = "libmpi.so",
+        # Open MPI 6 keeps a part of libmpi there.
+        more_libraries = ["libopen_mpi.so"],
         pkg_config = [
             "ompi-c",
             "mpich",

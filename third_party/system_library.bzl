@@ -95,6 +95,7 @@ def _system_library_impl(ctx):
         if found.library:
             folder = found.library.dirname
             linkopts = ["-L%s" % folder, "-Wl,-rpath,%s" % folder, "-l:%s" % ctx.attr.library]
+            linkopts += ["-l:%s" % more for more in ctx.attr.more_libraries if folder.get_child(more).exists]
     ctx.file("found.bzl", "FOUND = %r\nLINKOPTS = %r\n" % (found != None, linkopts))
     if ctx.attr.compiler:
         compiler = None
@@ -113,6 +114,7 @@ system_library = repository_rule(
         "homes": attr.string_list(doc = "Environment variables; the first that is set is the only prefix searched."),
         "library": attr.string(doc = "Empty for a library of headers alone."),
         "more_folders": attr.string_list(doc = "Of headers, beside the folder that HEADER is in."),
+        "more_libraries": attr.string_list(doc = "Linked as well where they lie beside LIBRARY."),
         "pkg_config": attr.string_list(doc = "Modules whose folders are searched before PREFIXES."),
         "prefixes": attr.string_list(doc = "Where {multiarch} is Debian's name of the machine's architecture."),
         "single_header": attr.bool(doc = "Take HEADER alone from its folder, which holds other libraries' headers."),

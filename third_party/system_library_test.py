@@ -79,11 +79,12 @@ class SystemLibraryTest(unittest.TestCase):
         os.chmod(f"{prefix}/bin/fakecc", 0o755)
         return prefix
 
-    def find(self, environ, **attributes):
+    def find(self, environ, linked=(LIBRARY,), **attributes):
         """Returns the folders of headers and of the library, and the compiler; None if it is not found."""
         defaults = {
             "build_file": "BUILD", "cached": [], "compiler": "fakecc", "header": "fake.h", "homes": ["FAKE_HOME"], "library": LIBRARY,
-            "more_folders": [], "pkg_config": ["fake"], "prefixes": [f"{self.dir}/default"], "single_header": False,
+            "more_folders": [], "more_libraries": ["libmore.so"], "pkg_config": ["fake"], "prefixes": [f"{self.dir}/default"],
+            "single_header": False,
         }  # fmt: skip
         context = Context(environ, {**defaults, **attributes})
         implementation()(context)
@@ -93,7 +94,7 @@ class SystemLibraryTest(unittest.TestCase):
             self.assertEqual(found["LINKOPTS"], [])
             return None
         folder = found["LINKOPTS"][0]
-        self.assertEqual(found["LINKOPTS"], [folder, "-Wl,-rpath," + folder[2:], "-l:" + LIBRARY])
+        self.assertEqual(found["LINKOPTS"], [folder, "-Wl,-rpath," + folder[2:], *("-l:" + library for library in linked)])
         compiler = context.files["fakecc.sh"].split()[2]
         return context.links["include"], os.path.normpath(folder[2:]), os.path.normpath(compiler)
 
@@ -122,11 +123,19 @@ class SystemLibraryTest(unittest.TestCase):
         self.assertEqual(self.find({"CMAKE_PREFIX_PATH": f"/none:{spack}"}), self.folders(spack, "lib64"))
 
     def test_the_folder_of_another_architecture(self):
-        machine = os.uname().machine
-        default = self.install("default", f"lib/{machine}-linux-gnu")
-        self.assertEqual(self.find({}), self.folders(default, f"lib/{machine}-linux-gnu"))
-        prefix = self.install(f"usr/{machine}-linux-gnu/fake")
-        self.assertEqual(self.find({}, prefixes=[f"{self.dir}/usr/{{multiarch}}/fake"]), self.folders(prefix))
+        default = self.install("default", "lib/aarch64-linux-gnu")
+        with open(f"{default}/bin/uname", "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\necho aarch64\n")
+        os.chmod(f"{default}/bin/uname", 0o755)
+        environ = {"PATH": f"{default}/bin:{os.environ['PATH']}"}
+        self.assertEqual(self.find(environ), self.folders(default, "lib/aarch64-linux-gnu"))
+        prefix = self.install("usr/aarch64-linux-gnu/fake")
+        self.assertEqual(self.find(environ, prefixes=[f"{self.dir}/usr/{{multiarch}}/fake"]), self.folders(prefix))
+
+    def test_a_library_in_two_parts(self):
+        prefix = self.install("default")
+        shutil.copy(f"{prefix}/lib/{LIBRARY}", f"{prefix}/lib/libmore.so")
+        self.assertEqual(self.find({}, linked=(LIBRARY, "libmore.so")), self.folders(prefix))
 
     def test_pkg_config_says_where_folders_of_any_name_are(self):
         prefix = self.install("cluster", "libraries", "headers/fake-3")
