@@ -9,8 +9,10 @@ shift
 dir=$(mktemp -d /tmp/ott_mpi.XXXXXX) || exit 1
 trap 'rm -rf "$dir"' EXIT
 export OMPI_MCA_orte_tmpdir_base="$dir" OMPI_MCA_btl_vader_backing_directory="$dir"
+# Open MPI 6 has no --quiet.
+if mpirun --quiet --version > /dev/null 2>&1; then quiet=--quiet; fi
 # Only rank 0 may write the test report that XML_OUTPUT_FILE names.
 # shellcheck disable=SC2086 # The options are several words.
-mpirun --quiet --oversubscribe --bind-to none $MPIRUN_OPTIONS -np "$ranks" sh -c '
+mpirun $quiet --oversubscribe --bind-to none $MPIRUN_OPTIONS -np "$ranks" sh -c '
   [ "$OMPI_COMM_WORLD_RANK" = 0 ] || unset XML_OUTPUT_FILE
   exec "$@"' rank "$@"
