@@ -6,8 +6,9 @@
 //
 // How the copies meet: whoever comes first maps a page of memory under a name that the others find in
 // /proc/self/maps; it holds the registry of instances. Neither symbols nor sections of the objects nor the
-// environment are involved: fork keeps it, exec starts anew. A copy with another kAbiVersion than the registry's
-// is refused with both versions named. Copies in another dlmopen namespace have another C library and do not meet.
+// environment are involved: fork keeps it, exec starts anew. A copy with another kAbiVersion than the
+// registry's is refused with both versions named. Copies in another dlmopen namespace have another C library
+// and do not meet.
 //
 // A copy stays loaded once it has used an instance, or while it was enabled: dlclose does not unmap it, since
 // others hold pointers into it. A copy that was always off is unloaded.
