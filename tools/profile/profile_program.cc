@@ -149,12 +149,12 @@ absl::StatusOr<std::string> FindCaptureLibrary() {
   }
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
-  for (const char* place : {"libott_capture.so", "capture/libott_capture.so", "../lib/libott_capture.so"}) {
+  for (const char* place : {"libott_capture.so", "profile/libott_capture.so", "../lib/libott_capture.so"}) {
     if (access((here / place).c_str(), R_OK) == 0) return (here / place).string();
   }
   return absl::NotFoundError(
       absl::StrCat("libott_capture.so is neither in ", here.string(),
-                   " nor in its capture/ or ../lib/; OTT_CAPTURE_LIBRARY says where it is"));
+                   " nor in its profile/ or ../lib/; OTT_CAPTURE_LIBRARY says where it is"));
 }
 
 bool HasCudaDevice() { return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0; }
