@@ -14,7 +14,8 @@ class KernelTimerMachineCodeTest : public ::testing::TestWithParam<const char*> 
  protected:
   void SetUp() override {
     const absl::StatusOr<std::string> file = ReadFile(
-        std::string("core/kernel_timer/_objs/kernel_timer_kernels_for_test/kernel_timer_kernels_for_test.cu.") +
+        std::string(
+            "core/kernel_timer/_objs/kernel_timer_kernels_for_test/kernel_timer_kernels_for_test.cu.") +
         GetParam() + ".cubin");
     ASSERT_TRUE(file.ok()) << file.status();
     cubin_ = *file;

@@ -183,8 +183,9 @@ std::vector<waiting::RankProfile> RunTraces::RankTraces() const {
         traces.push_back({info_.traces(i).rank(), &capture->profile()});
     }
   }
-  std::stable_sort(traces.begin(), traces.end(),
-                   [](const waiting::RankProfile& a, const waiting::RankProfile& b) { return a.rank < b.rank; });
+  std::stable_sort(
+      traces.begin(), traces.end(),
+      [](const waiting::RankProfile& a, const waiting::RankProfile& b) { return a.rank < b.rank; });
   return traces;
 }
 
