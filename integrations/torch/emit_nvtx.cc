@@ -237,7 +237,7 @@ bool FormatJson(const at::RecordFunction& function, bool is_backward, ThreadStat
 
   const Arguments arguments(function.inputs(), schema);
   const CallSite site;
-  internal::OpDescription description;
+  internal::LabelledOp description;
   description.name = function.name();
   description.args = arguments.args();
   description.backward = is_backward;
