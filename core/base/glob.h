@@ -12,7 +12,7 @@ namespace ott {
 // ? for exactly one. Everything else, brackets and backslashes included, stands for itself.
 bool MatchesGlob(std::string_view text, std::string_view glob);
 
-// Whether any of a range of globs matches.
+// Returns true if any of a range of globs matches.
 template <typename Globs>
 bool MatchesAnyGlob(std::string_view text, const Globs& globs) {
   return std::any_of(globs.begin(), globs.end(),

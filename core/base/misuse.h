@@ -20,7 +20,7 @@ enum class OnMisuse {
   kAbort,
 };
 
-// How often a rule was broken, as `End("forward") without Start`.
+// Counts how often a rule was broken, as `End("forward") without Start`.
 struct MisuseCount {
   std::string kind;
   int64_t count = 0;

@@ -1,4 +1,4 @@
-// Where in the source something was called.
+// The place in the source at which something was called.
 
 #ifndef OTT_CORE_BASE_PLACE_H_
 #define OTT_CORE_BASE_PLACE_H_

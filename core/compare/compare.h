@@ -53,8 +53,8 @@ std::string_view Name(Verdict verdict);  // "equal", "different", "could not com
 
 struct TreeComparison {
   // One for each tensor, and for each other value that is not the same on both sides, in the reference's
-  // order, of dumps that in which the program added what they hold; extra ones follow at the end of their map
-  // or list, or of all.
+  // order; for dumps, that is the order in which the program added them. Extra ones follow at the end of
+  // their map or list, or of all.
   std::vector<NamedComparison> results;
 
   // Both sides agree, neither has an element, and CompareOptions::allow_empty takes that for equal.

@@ -136,11 +136,11 @@ struct TensorCompareOptions {
   int num_threads = 0;
 };
 
-// Any strides. Two tensors of one device, without gaps, are compared there: what comes to the host are 16
-// bytes of each 16384 elements, and such blocks in which bits differ or an element is not finite, or all
-// where more than half of them are such. cosine_similarity then differs in its last bits. Other tensors in
-// device memory are copied. A tensor without elements equals one of its own dtype and shape. What cannot be
-// read is kCouldNotCompare.
+// Any strides. Two tensors of one device, without gaps, are compared there. The host gets 16 bytes of each
+// 16384 elements, and those blocks in which bits differ or an element is not finite, or all where more than
+// half of them are such. cosine_similarity then differs in its last bits. Other tensors in device memory are
+// copied. A tensor without elements equals one of its own dtype and shape. What cannot be read is
+// kCouldNotCompare.
 TensorComparison CompareTensors(const TensorView& reference, const TensorView& current,
                                 const TensorCompareOptions& options = {});
 

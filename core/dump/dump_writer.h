@@ -42,9 +42,9 @@ struct DumpContents {
 };
 
 // Returns INVALID_ARGUMENT, naming the path, for what cannot be dumped there in any format: a text or name
-// that is not UTF-8, a name that is empty, "tensor_statistics" or "tensor_image", and what is nested deeper
-// than ReadDump() reads (kMaxJsonDepth), the dimensions of tensors included, or of more values
-// (kMaxJsonValues).
+// that is not UTF-8, a name that is empty, "tensor_statistics" or "tensor_image". The same for values that
+// are nested deeper than ReadDump() reads (kMaxJsonDepth), the dimensions of tensors included, or that are
+// more (kMaxJsonValues).
 absl::Status CheckDumpable(const std::string& path, const Value& value);
 
 // Makes the directory, and in it tensors.json, grads.json where there are gradients, a file and its

@@ -33,7 +33,7 @@ int NumImageDims(DumpFormat format);
 absl::Status CheckImages(const TensorView& tensor, DumpFormat format);
 
 // The pixel of x is (x - min) * (1 / (max - min) * 255) in the tensor's own arithmetic (float32 for integers,
-// bfloat16 and float8), without its fraction; 0 if max == min, and for NaN and -Infinity; 255 for
+// bfloat16 and float8), without its fraction. It is 0 if max == min, and for NaN and -Infinity; 255 for
 // Infinity.
 //
 // Errors: as CheckImages and CloneToHost. REQUIRES: the tensor has NumImageDims(format) dimensions

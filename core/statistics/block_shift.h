@@ -21,7 +21,7 @@ struct Block {
 };
 
 // The shift of Hodges and Lehmann (1963) from the differences b - a inside of blocks, with the exact interval
-// of Wilcoxon's test in blocks (van Elteren 1960): the true shift is outside of it at most with the error
+// of Wilcoxon's test in blocks (van Elteren 1960). The true shift is outside of it at most with the error
 // that was asked for, if without the shift the samples of a block might as well have come in any other order.
 // So neither what changes from block to block, as load and clock rates do, nor outliers, nor noise of several
 // modes makes the interval wrong; and an outlier in one block moves it little. Where b varies much more than

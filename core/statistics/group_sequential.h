@@ -8,12 +8,12 @@
 namespace ott {
 
 // The share of the error rate that is spent when this share of all samples is there: its square (Kim and
-// DeMets 1987 with rho = 2), so that early looks stop for what is plain, and the last keeps most of the rate.
+// DeMets 1987 with rho = 2). So early looks stop for what is plain, and the last keeps most of the rate.
 // REQUIRES: 0 <= information <= 1.
 double SpentError(double information);
 
 // The error at which the interval of each look is to be made, so that all the intervals together miss the
-// truth, in any of them, with probability `error` at most; who stops at a look for whatever reason may then
+// truth, in any of them, with probability `error` at most. Who stops at a look for whatever reason may then
 // report its interval (repeated confidence intervals, Jennison and Turnbull 1989). Each level is two-sided.
 //
 // The levels are those of normal sums, by the recursion of Armitage, McPherson and Rowe (1969). As levels of

@@ -11,9 +11,9 @@ namespace ott {
 
 // Families: how often they may be wrong.
 
-// The error rates of a gather that names a rank although all ranks are alike: one for its work, one for any
-// measurement, over all ranks and measurements, and one that the others wait for, over all ranks and
-// collective measurements.
+// The error rates of a gather that names a rank although all ranks are alike. It may be named for its work,
+// for any measurement (over all ranks and measurements), or as one that the others wait for (over all ranks
+// and collective measurements).
 inline constexpr double kWorkError = 0.0025;
 inline constexpr double kMeasurementError = 0.005;
 inline constexpr double kHoldUpError = 0.0025;
@@ -40,7 +40,7 @@ inline constexpr double kPowerQuantile = 0.84;
 inline constexpr double kMinExcess = 0.05;
 inline constexpr double kMinWorkShare = 0.01;
 inline constexpr double kMinMeasurementShare = 0.001;
-// Of nested measurements, each that has this share of the largest excess may be named for it.
+// Each of nested measurements that has this share of the largest excess may be named for it.
 inline constexpr double kMostOfExcess = 0.8;
 
 // A rank holds the others up only if they wait for it longer than the clocks' error, and longer than this
@@ -75,8 +75,8 @@ inline constexpr double kWorstRanks = 0.03;
 inline constexpr double kMinShareOfBlamed = 0.5;
 // A rank that takes longer than the others' median by this factor is no example for one that is mended.
 inline constexpr double kHealthy = 1.25;
-// A rank that leaves collectives late has a slow link only if others had the ranks' CPUs for no more than
-// this share of the work, and if it takes twice as long as the others in this share of the batches.
+// A rank that leaves collectives late has a slow link under two conditions. Others had the ranks' CPUs for no
+// more than this share of the work, and it takes twice as long as the others in this share of the batches.
 inline constexpr double kMaxTakenOfLateLeaver = 0.01;
 inline constexpr double kNearlyAlways = 0.9;
 
@@ -102,7 +102,7 @@ inline constexpr int64_t kMinHiccups = 3;
 inline constexpr size_t kMinDistances = 4;
 inline constexpr double kAlikeDistances = 0.1;
 // With fewer steps of a trace, work that differs from step to step (sequence lengths, say) looks like a slow
-// rank: of two ranks with two kinds of steps, one is the later one in all of 9 steps in 0.4 % of the runs.
+// rank. Of two ranks with two kinds of steps, one is the later one in all of 9 steps in 0.4 % of the runs.
 inline constexpr int64_t kMinStepsOfHoldUp = 10;
 // Traces without steps are cut into as many parts of the same number of collectives.
 inline constexpr int64_t kPartsOfTrace = 16;

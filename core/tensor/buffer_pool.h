@@ -22,8 +22,8 @@ class BufferPool {
   explicit BufferPool(int64_t max_unused_bytes, HostAllocator allocate = AllocateHost);
 
   // Asks the machine for this much host memory now, so that the first buffers are as fast to write to as
-  // later ones; for less where the machine, or the process's control group, has not 32 times as much to
-  // spare. May be called once, before Allocate().
+  // later ones. It asks for less where the machine, or the process's control group, has not 32 times as much
+  // to spare. May be called once, before Allocate().
   void Reserve(int64_t num_bytes);
   // Gives the machine back what no buffer was made of.
   void ReleaseReserve();

@@ -67,7 +67,7 @@ class TensorView {
   // INVALID_ARGUMENT if it breaks what its constructor requires, and so has none of the elements that were
   // meant.
   absl::Status status() const;
-  // How many this process refused.
+  // Returns how many this process refused.
   static int64_t num_refused();
 
  private:
