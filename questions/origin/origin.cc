@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
+#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -205,6 +207,10 @@ const Compared* Judge(std::vector<Compared>& compared, bool tolerant, int world_
           ": updates that are wrong or jumped in many elements: ", judge.num_doubtful_updates(),
           ", the first ", judge.first_doubtful_update(), "; is its learning rate the reference's?");
     }
+    if (!judge.first_lone_update().empty()) {
+      rank.doubts = absl::StrCat("rank ", rank.rank_b, ": only one of the runs logged ",
+                                 judge.first_lone_update(), "; did the other one make that update?");
+    }
     if (judge.num_doubtful_inputs() > 0) {
       rank.doubts = absl::StrCat("rank ", rank.rank_b,
                                  ": inputs that no operation made that was logged, and that differ ",
@@ -256,6 +262,31 @@ void Fill(const Candidate& candidate, const RunLogs& reference, const RunLogs& c
   verdict->set_relative_difference(elements->relative_difference);
   verdict->set_detail(verdict->detail().empty() ? elements->text
                                                 : absl::StrCat(elements->text, "; ", verdict->detail()));
+}
+
+absl::Status IsNotPerturbed(const std::string& perturbed, const std::string& is, const std::string& run) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(perturbed, ": ", is, run,
+                   ", and explains whatever differs or nothing; --perturbed is a run of its own, ",
+                   "of the reference's program with `perturb {}`"));
+}
+
+// Returns true if all operations of both read and wrote the same.
+bool LogTheSame(const RunLogs& x, const RunLogs& y) {
+  const auto are_same = [](const LoggedOp& a, const LoggedOp& b) {
+    if (a.num_tensors() != b.num_tensors()) return false;
+    for (int i = 0; i < a.num_tensors(); ++i) {
+      if (a.digest(i) != b.digest(i)) return false;
+    }
+    return true;
+  };
+  return std::equal(x.ranks.begin(), x.ranks.end(), y.ranks.begin(), y.ranks.end(),
+                    [&](const auto& a, const auto& b) {
+                      const std::vector<LoggedOp>& ops_a = a.second->ops;
+                      const std::vector<LoggedOp>& ops_b = b.second->ops;
+                      return a.first == b.first &&
+                             std::equal(ops_a.begin(), ops_a.end(), ops_b.begin(), ops_b.end(), are_same);
+                    });
 }
 
 }  // namespace
@@ -331,11 +362,15 @@ absl::StatusOr<OriginVerdict> FindOrigin(const std::string& reference_run, const
         current,
         ": would be compared with itself, which always agrees; give another run, or two ranks of it"));
   }
+  for (const auto& [a, b] : ranks) {
+    std::error_code error;
+    if (a == b || !std::filesystem::equivalent(OpLogPath(reference, a), OpLogPath(current, b), error))
+      continue;
+    return absl::InvalidArgumentError(absl::StrCat(OpLogPath(current, b), ": is ", OpLogPath(reference, a),
+                                                   ", or links to it, and always agrees"));
+  }
   for (const std::string& run : {reference, current}) {
-    if (perturbed.empty() || !IsSameRun(run, perturbed)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        perturbed, ": is ", run, ", and explains whatever differs or nothing; --perturbed is a run ",
-        "of its own, of the reference's program with `perturb {}`"));
+    if (!perturbed.empty() && IsSameRun(run, perturbed)) return IsNotPerturbed(perturbed, "is ", run);
   }
   OTT_ASSIGN_OR_RETURN(const RunLogs a, ReadRunLogs(reference));
   std::optional<RunLogs> b;
@@ -345,6 +380,15 @@ absl::StatusOr<OriginVerdict> FindOrigin(const std::string& reference_run, const
   std::optional<RunLogs> p;
   if (!perturbed.empty()) {
     OTT_ASSIGN_OR_RETURN(p, ReadRunLogs(perturbed));
+    for (const RunLogs* const run : {&a, b ? &*b : &a}) {
+      if (LogTheSame(*run, *p)) return IsNotPerturbed(perturbed, "is bit for bit ", run->run_dir);
+    }
+    // A run that another program wrote has none.
+    const absl::StatusOr<RunInfo> info = ReadRunInfo(perturbed);
+    if (info.ok() && info->has_config() && !info->config().has_perturb()) {
+      return IsNotPerturbed(perturbed, "was run without `perturb {}`: it may differ for other reasons than ",
+                            reference);
+    }
   }
   return FindOrigin(a, b ? *b : a, p ? &*p : nullptr, ranks);
 }

@@ -408,12 +408,83 @@ TEST_F(OriginOfHandWrittenLogs, WhatThePerturbedRunDidNotReachIsJudgedByOtherRun
   EXPECT_EQ(verdict->operation(), "scale") << FormatOrigin(*verdict);
   EXPECT_EQ(verdict->num_not_judged(), 0);
 
-  // A perturbed run in which nothing differs tells nothing, which is no pass.
-  write("not_perturbed", 10, 30, 20, 60);
-  const auto untold = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/not_perturbed");
+  // A perturbed run in which nothing differs where the other does tells nothing, which is no pass.
+  write("hardly_perturbed", 10, 30, 20, 60.00001f);
+  const auto untold = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/hardly_perturbed");
   ASSERT_TRUE(untold.ok()) << untold.status();
   EXPECT_EQ(untold->kind(), OriginVerdict::UNKNOWN) << FormatOrigin(*untold);
   EXPECT_THAT(untold->problems(), ElementsAre(HasSubstr("2 outputs could not be judged")));
+}
+
+TEST_F(OriginOfHandWrittenLogs, ACopyOfEitherRunIsNoPerturbedOne) {
+  const auto write = [&](const std::string& run, float output) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.Op("linear", {10}, output);
+    log.Finish();
+  };
+  write("a", 30);
+  write("b", 31);
+  write("like_a", 30);
+  write("like_b", 31);
+  write("perturbed", 30.00001f);
+  const auto message = [&](const std::string& perturbed) {
+    return std::string(FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/" + perturbed).status().message());
+  };
+  EXPECT_THAT(message("like_a"), AllOf(HasSubstr("is bit for bit"), HasSubstr("/a,")));
+  EXPECT_THAT(message("like_b"), AllOf(HasSubstr("is bit for bit"), HasSubstr("/b,")));
+  EXPECT_EQ(message("perturbed"), "");
+  RunInfo info;
+  info.set_world_size(1);
+  info.mutable_config()->set_run_dir(dir_ + "/perturbed");
+  ASSERT_TRUE(WriteRunInfo(dir_ + "/perturbed", info).ok());
+  EXPECT_THAT(message("perturbed"), HasSubstr("was run without `perturb {}`"));
+  info.mutable_config()->mutable_perturb()->set_ulps(1);
+  ASSERT_TRUE(WriteRunInfo(dir_ + "/perturbed", info).ok());
+  EXPECT_EQ(message("perturbed"), "");
+}
+
+TEST_F(OriginOfHandWrittenLogs, ARankThatLinksToAnotherIsNotComparedWithIt) {
+  HandWritten log(dir_ + "/a", 0, 2);
+  log.Op("linear", {10}, 30);
+  log.Finish();
+  std::filesystem::create_directory_symlink(RankDirectory(dir_ + "/a", 0), RankDirectory(dir_ + "/a", 1));
+  EXPECT_THAT(std::string(FindOrigin(dir_ + "/a", dir_ + "/a", "", {{0, 1}}).status().message()),
+              HasSubstr("always agrees"));
+}
+
+// An update that nothing reads, as those of the last iteration or of an average of the weights.
+TEST_F(OriginOfHandWrittenLogs, AnUpdateThatOneRunSkipsOrRepeatsIsNamedThoughNothingReadsIt) {
+  const auto write = [&](const std::string& run, int iterations, int num_updates_of_last) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    for (int i = 0; i < iterations; ++i) {
+      log.BeginIteration(i);
+      log.Op("linear", {10}, 30);
+      const bool is_last = i == iterations - 1;
+      for (int update = 0; update < (is_last ? num_updates_of_last : 1); ++update) {
+        log.Op("adam", {20, 30}, 21 + static_cast<float>(update), OpRole::kUpdate);
+      }
+    }
+    log.Finish();
+  };
+  write("a", 3, 1);
+  write("skipped", 3, 0);
+  write("repeated", 3, 2);
+  for (const auto& [run, detail] :
+       {std::pair("skipped", "only the reference runs it"), {"repeated", "the reference does not run it"}}) {
+    const auto verdict = FindOrigin(dir_ + "/a", dir_ + "/" + run, "");
+    ASSERT_TRUE(verdict.ok()) << verdict.status();
+    EXPECT_EQ(verdict->kind(), OriginVerdict::UPDATE) << FormatOrigin(*verdict);
+    EXPECT_EQ(verdict->iteration(), 2);
+    EXPECT_EQ(verdict->operation(), "adam");
+    EXPECT_THAT(verdict->verdict(), HasSubstr(detail));
+  }
+  // If it never logs one, it may make it unseen.
+  write("once", 1, 1);
+  write("never", 1, 0);
+  const auto untold = FindOrigin(dir_ + "/once", dir_ + "/never", "");
+  ASSERT_TRUE(untold.ok()) << untold.status();
+  EXPECT_EQ(untold->kind(), OriginVerdict::UNKNOWN);
+  EXPECT_THAT(untold->problems(), ElementsAre(HasSubstr("did the other one make that update?")));
 }
 
 // Equal numbers are not rounded the other way.

@@ -70,6 +70,29 @@ struct Scale {
   double error = kInfinity;
 };
 
+// The operations of an iteration that correspond to none of the other run's.
+std::vector<size_t> WithoutPartner(const LoggedOps& ops, const std::vector<int32_t>& partners,
+                                   int64_t iteration) {
+  std::vector<size_t> alone;
+  for (const LoggedOps::Iteration& logged : ops.iterations) {
+    for (size_t i = logged.begin; logged.number == iteration && i < logged.end; ++i) {
+      if (partners[i] < 0) alone.push_back(i);
+    }
+  }
+  return alone;
+}
+
+// Returns true if an operation may make what an update makes: it is one, or has an output of the same size.
+bool MayStandFor(const OpDefinition& operation, const OpDefinition& update) {
+  if (operation.role == OpRole::kUpdate) return true;
+  for (const OpTensorDefinition& made : operation.tensors) {
+    for (const OpTensorDefinition& updated : update.tensors) {
+      if (made.is_output && updated.is_output && made.num_elements == updated.num_elements) return true;
+    }
+  }
+  return false;
+}
+
 std::array<double, TensorSketch::kNumSums> Sums(const LoggedOp& op, int tensor) {
   std::array<double, TensorSketch::kNumSums> sums;
   std::copy_n(op.sketch(tensor), sums.size(), sums.begin());
@@ -160,6 +183,44 @@ std::optional<Candidate> RankJudge::Find() {
       }
       // All that differs from here on comes from what was explained.
       if (!tolerant()) return std::nullopt;
+    }
+  }
+  return FindLoneUpdate();
+}
+
+std::optional<Candidate> RankJudge::FindLoneUpdate() {
+  for (const AlignedOps::Iteration& iteration : aligned_.iterations) {
+    if (iteration.begin == iteration.end) continue;
+    const bool is_last = &iteration == &aligned_.iterations.back();
+    const std::vector<size_t> alone_a = WithoutPartner(*aligned_.a, aligned_.partner_of_a, iteration.number);
+    const std::vector<size_t> alone_b = WithoutPartner(*aligned_.b, aligned_.partner_of_b, iteration.number);
+    for (const bool is_b : {false, true}) {
+      const LoggedOps& own = is_b ? *aligned_.b : *aligned_.a;
+      const LoggedOps& other = is_b ? *aligned_.a : *aligned_.b;
+      const std::vector<size_t>& alone_in_other = is_b ? alone_a : alone_b;
+      for (const size_t index : is_b ? alone_b : alone_a) {
+        const LoggedOp& op = own.ops[index];
+        const bool is_stood_for = std::any_of(alone_in_other.begin(), alone_in_other.end(), [&](size_t i) {
+          return MayStandFor(other.ops[i].definition(), op.definition());
+        });
+        if (op.definition().role != OpRole::kUpdate || is_stood_for) continue;
+        const auto& definitions = other.definitions;
+        const bool is_in_other = std::any_of(
+            definitions.begin(), definitions.end(),
+            [&](const auto& definition) { return IsSameOperation(*definition, op.definition()); });
+        if (!is_in_other && is_last && first_lone_update_.empty()) {
+          first_lone_update_ = absl::StrCat(Describe(op.definition()), " in iteration ", iteration.number);
+        }
+        if (!is_in_other) continue;
+        Candidate candidate;
+        candidate.kind = OriginVerdict::UPDATE;
+        candidate.iteration = candidate.found_in = iteration.number;
+        candidate.position = iteration.end - iteration.begin;
+        candidate.pair = iteration.end - 1;
+        candidate.op = &op;
+        candidate.detail = is_b ? "the reference does not run it" : "only the reference runs it";
+        return candidate;
+      }
     }
   }
   return std::nullopt;

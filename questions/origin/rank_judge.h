@@ -84,6 +84,9 @@ class RankJudge {
   // Updates that may be wrong, or may have jumped in many elements; and the first of them.
   int64_t num_doubtful_updates() const { return num_doubtful_updates_; }
   const std::string& first_doubtful_update() const { return first_doubtful_update_; }
+  // The first update of the last iteration that only one run logged, where the other one logs none like it in
+  // any: "adam (fc1) in iteration 2".
+  const std::string& first_lone_update() const { return first_lone_update_; }
 
  private:
   struct Inputs {
@@ -95,6 +98,9 @@ class RankJudge {
 
   bool tolerant() const { return perturbed_ != nullptr; }
   bool PairIsEqual(const OpPair& pair) const;
+  // Returns the first update that only one run made, though the other one makes it in other iterations, or
+  // once less in this one. Nothing need read what it makes.
+  std::optional<Candidate> FindLoneUpdate();
   std::optional<Candidate> Judge(size_t index, const AlignedOps::Iteration& iteration);
   // Compares the inputs; a candidate where one differs that no operation made.
   std::optional<Candidate> JudgeInputs(size_t index, const AlignedOps::Iteration& iteration, Inputs& inputs);
@@ -168,6 +174,7 @@ class RankJudge {
   std::string first_doubtful_input_;
   int64_t num_doubtful_updates_ = 0;
   std::string first_doubtful_update_;
+  std::string first_lone_update_;
   // The largest difference of outputs of the first `num_looked_at_` pairs.
   double largest_difference_ = 0;
   size_t num_looked_at_ = 0;

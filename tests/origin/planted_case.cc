@@ -61,6 +61,7 @@ PlantedResult RunPlanted(const std::string& dir, const PlantedCase& planted) {
   training.fault = planted.fault;
   training.fault_size = planted.size;
   training.fault_tensor = planted.fault_tensor;
+  training.fault_iteration = planted.fault_iteration;
   if (planted.other_order) training.order = AnotherOrder(planted.seed);
   std::error_code error;
   std::filesystem::remove_all(runs + "/current", error);

@@ -30,6 +30,8 @@ struct PlantedCase {
   // SimulatedTraining::num_hidden and fault_tensor.
   int num_hidden = 64;
   std::string fault_tensor = "fc1.bias";
+  // SimulatedTraining::fault_iteration.
+  int fault_iteration = 1;
 };
 
 struct PlantedResult {

@@ -68,6 +68,21 @@ TEST(Origin, ALearningRateThatIsTwoPercentWrongIsNamedInItsIteration) {
   }
 }
 
+// Nothing that was logged reads what they make.
+TEST(Origin, AFaultOfTheLastIterationIsFound) {
+  constexpr int kLast = 3;
+  for (int f = 1; f <= kNumFaults; ++f) {
+    for (const bool perturbed : {false, true}) {
+      PlantedCase planted = {
+          DType::kFloat32, static_cast<Fault>(f), 3, /*other_order=*/perturbed, perturbed, {}};
+      planted.fault_iteration = kLast;
+      const PlantedResult result = RunPlanted(Dir(), planted);
+      ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+      EXPECT_TRUE(result.found) << TruthOf(planted.fault).description << ": " << result.verdict->verdict();
+    }
+  }
+}
+
 TEST(Origin, SumsInAnotherOrderAreNoFinding) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat8E4M3}) {
     for (uint64_t seed = 1; seed <= 4; ++seed) {
