@@ -37,6 +37,10 @@ int64_t NumElements(const Value& value) {
   return count != nullptr && count->kind() == Value::Kind::kInt ? count->int_value() : 0;
 }
 
+bool IsOrStandsForATensor(const Value& value) {
+  return value.is_tensor() || StatisticsOf(value) != nullptr || ImageOf(value) != nullptr;
+}
+
 class TreeComparer {
  public:
   explicit TreeComparer(const CompareOptions& options) : options_(options) {}
@@ -117,18 +121,22 @@ class TreeComparer {
       results_.push_back({path, std::move(comparison)});
       return true;
     }
-    if (statistics && !known) return false;
-    if (known) {
-      Add(path, CompareStatus::kCouldNotCompare,
-          absl::StrCat("the digests differ, and only ", statistics ? "statistics" : "images",
-                       " were dumped"));
+    if (statistics && !(IsOrStandsForATensor(reference) && IsOrStandsForATensor(current))) return false;
+    const std::string reason =
+        absl::StrCat(known ? "the digests differ" : "there is no digest", ", and only ",
+                     statistics ? "statistics" : "images", " were dumped");
+    if (statistics) {
+      Add(path, CompareStatus::kCouldNotCompare, reason);
+    } else {
+      CompareImages(path, reference, current, reason);
     }
-    if (!statistics) CompareImages(path, reference, current);
     return true;
   }
 
-  // At least one side is an image. A tensor on the other side is made one.
-  void CompareImages(const std::string& path, const Value& reference, const Value& current) {
+  // At least one side is an image. A tensor on the other side is made one. Images may differ, but are never a
+  // pass: other tensors make the same. reason: says why their tensors are not compared.
+  void CompareImages(const std::string& path, const Value& reference, const Value& current,
+                     const std::string& reason) {
     const absl::StatusOr<Value> reference_image = AsImage(reference, current);
     const absl::StatusOr<Value> current_image = AsImage(current, reference);
     for (const absl::Status& status : {reference_image.status(), current_image.status()}) {
@@ -142,6 +150,7 @@ class TreeComparer {
       Add(path, CompareStatus::kKindDiffers, "only one of them is an image");
       return;
     }
+    Add(path, CompareStatus::kCouldNotCompare, reason);
     within_image_ = true;
     for (const char* const name : {"pixels", "original_range", "image_format"}) {
       Compare(JoinPath(path, absl::StrCat(kImageName, ".", name)), *reference_map->Find(name),

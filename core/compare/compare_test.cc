@@ -222,17 +222,32 @@ TEST_F(CompareTest, ImagesAreComparedAsImages) {
                             range_is(CompareStatus::kEqual)));
     EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
   }
-  // Without digests, the images decide: the range too.
+  // Without digests, images that agree tell nothing, and those that differ do: their range too.
   for (const std::string& dir : {image, other_image}) ASSERT_EQ(unlink((dir + "/manifest.json").c_str()), 0);
-  const TreeComparison comparison = CompareDumps(image, other_image);
-  EXPECT_EQ(comparison.verdict(), Verdict::kEqual);
-  EXPECT_FALSE(comparison.bitwise_equal());
+  for (const std::string& dir : {other_image, WriteDumpOf(other_tree)}) {
+    const TreeComparison comparison = CompareDumps(image, dir);
+    EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
+    EXPECT_EQ(comparison.results[0].comparison.detail, "there is no digest, and only images were dumped");
+  }
   EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(ValueMap{{"a", TensorView(scaled, {1, 2, 2})}}))),
-              ElementsAre(pixels(CompareStatus::kEqual), range_is(CompareStatus::kMismatch)));
+              ElementsAre(Pair("a.0", CompareStatus::kCouldNotCompare), pixels(CompareStatus::kEqual),
+                          range_is(CompareStatus::kMismatch)));
   EXPECT_EQ(CompareDumps(image, WriteDumpOf(ValueMap{{"a", Value::List{"text"}}})).verdict(),
             Verdict::kDifferent);
   EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(ValueMap{{"a", TensorView(range, {1, 4})}}))),
               ElementsAre(Pair("a.0", CompareStatus::kCouldNotCompare)));
+}
+
+TEST_F(CompareTest, StatisticsTellNothingWithoutADigest) {
+  const auto statistics = [](const char* name) {
+    return ValueMap{{"a", ValueMap{{"tensor_statistics", ValueMap{{"min", -2.5}, {name, 4}}}}}};
+  };
+  for (const Value& other :
+       {Value(statistics("max")), Value(statistics("sum")), Value(ValueMap{{"a", a_}})}) {
+    EXPECT_THAT(Statuses(CompareTrees(statistics("max"), other)),
+                ElementsAre(Pair("a", CompareStatus::kCouldNotCompare)));
+  }
+  EXPECT_EQ(CompareTrees(statistics("max"), ValueMap{{"a", 4}}).verdict(), Verdict::kDifferent);
 }
 
 TEST_F(CompareTest, DumpWithoutDTypesIsComparedAsNumbers) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -220,6 +221,8 @@ std::string_view Name(CompareStatus status) {
   return kNames[static_cast<size_t>(status)];
 }
 
+bool IsTolerance(double number) { return number >= 0 && std::isfinite(number); }
+
 bool Passes(CompareStatus status) { return status <= CompareStatus::kWithinTolerance; }
 
 TensorComparison CompareTensors(const TensorView& reference, const TensorView& current,
@@ -247,6 +250,12 @@ TensorComparison CompareTensors(const Tensor& reference_tensor, const Tensor& cu
                                  ShapeToString(current.shape()));
     return result;
   }
+  if (!IsTolerance(options.tolerance.atol) || !IsTolerance(options.tolerance.rtol)) {
+    result.status = CompareStatus::kCouldNotCompare;
+    result.detail = absl::StrCat("the tolerance atol ", options.tolerance.atol, ", rtol ",
+                                 options.tolerance.rtol, " is no tolerance");
+    return result;
+  }
   const bool same_dtype = reference.dtype() == current.dtype();
   const bool numbers = !IsComplex(reference.dtype()) && !IsComplex(current.dtype());
   if (!same_dtype && options.accept_rounded &&
@@ -258,13 +267,6 @@ TensorComparison CompareTensors(const Tensor& reference_tensor, const Tensor& cu
     result.status = CompareStatus::kDTypeDiffers;
     result.detail = absl::StrCat("reference ", std::string(Name(reference.dtype())), ", current ",
                                  std::string(Name(current.dtype())));
-    return result;
-  }
-  // Written so that NaN is refused too.
-  if (!(options.tolerance.atol >= 0 && options.tolerance.rtol >= 0)) {
-    result.status = CompareStatus::kCouldNotCompare;
-    result.detail = absl::StrCat("the tolerance atol ", options.tolerance.atol, ", rtol ",
-                                 options.tolerance.rtol, " is no tolerance");
     return result;
   }
   const absl::StatusOr<bool> compared = CompareWhereTheyAre(reference, current, options, result);

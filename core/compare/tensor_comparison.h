@@ -26,6 +26,9 @@ struct Tolerance {
   bool bitwise = false;
 };
 
+// Returns true if it can be an atol or rtol: finite, and at least 0.
+bool IsTolerance(double number);
+
 enum class CompareStatus : uint8_t {
   // These pass.
   kBitwiseEqual,

@@ -182,12 +182,15 @@ TEST(FailClosed, DenormalsDiffer) {
   EXPECT_EQ(result.max_abs_error->error, static_cast<double>(denormal));
 }
 
-TEST(FailClosed, NegativeToleranceAndNaNTolerancePassNothing) {
-  Tolerance tolerance;
-  tolerance.atol = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(Compare<float>({1}, {1}, tolerance).status, CompareStatus::kCouldNotCompare);
-  tolerance.atol = -1;
-  EXPECT_EQ(Compare<float>({1}, {1}, tolerance).status, CompareStatus::kCouldNotCompare);
+TEST(FailClosed, WhatIsNoTolerancePassesNothing) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double none : {std::numeric_limits<double>::quiet_NaN(), -1.0, kInfinity}) {
+    for (double Tolerance::*const field : {&Tolerance::atol, &Tolerance::rtol}) {
+      Tolerance tolerance;
+      tolerance.*field = none;
+      EXPECT_EQ(Compare<float>({1}, {1}, tolerance).status, CompareStatus::kCouldNotCompare) << none;
+    }
+  }
 }
 
 TEST(CompareTensors, TwoTensorsThatWereRefusedAreNotEqual) {

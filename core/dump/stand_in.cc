@@ -57,12 +57,12 @@ void Append(const std::string& path, const Value& value, std::vector<NamedTensor
       return;
     }
   }
-  if (image != nullptr) {
-    for (const char* const name : {"pixels", "original_range"}) {
-      const std::optional<Tensor> tensor = AsTensor(*image->Find(name));
-      if (!tensor.has_value()) continue;
-      all.push_back(
-          {JoinPath(path, absl::StrCat(kImageName, ".", name)), *tensor, NamedTensor::Content::kImage});
+  if (stand_in != nullptr) {
+    const std::string below = JoinPath(path, image != nullptr ? kImageName : kStatisticsName);
+    for (const auto& [name, child] : *stand_in) {
+      if (std::optional<Tensor> tensor = AsTensor(child)) {
+        all.push_back({JoinPath(below, name), *std::move(tensor), NamedTensor::Content::kStandIn});
+      }
     }
   } else if (std::optional<Tensor> tensor = AsTensor(value)) {
     all.push_back({path, *std::move(tensor)});

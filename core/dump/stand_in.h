@@ -21,8 +21,7 @@ const ValueMap* ImageOf(const Value& value);
 std::optional<std::string> DigestOfStandIn(const Value& value);
 
 // Lists all that may be compared in a tree, by path and in its order: tensors, numbers and bools as 0-d
-// tensors, texts, and what stands for tensors. Of an image without a digest or a dtype, its pixels and their
-// range.
+// tensors, texts, and what stands for tensors. Of a stand-in without a digest or a dtype, its numbers.
 std::vector<NamedTensor> ListComparable(const Value& root);
 
 }  // namespace ott

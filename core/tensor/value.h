@@ -144,8 +144,8 @@ struct NamedTensor {
     kText,
     // No elements: of a tensor of `tensor`'s dtype and shape only `digest` is known.
     kDigest,
-    // The pixels of an image that stands for the tensor, or their range: other tensors make the same.
-    kImage,
+    // Of an image or of statistics that stand for the tensor without its digest: other tensors have the same.
+    kStandIn,
   };
 
   std::string path;

@@ -40,8 +40,8 @@ DistinctTensors Describe(int64_t iteration, const std::vector<NamedTensor>& tens
     for (const int64_t extent : tensor.tensor.view.shape()) added.add_shape(extent);
     // Ranks without elements have nothing that another one has, too; and an image may be that of other
     // tensors.
-    const bool is_image = tensor.content == NamedTensor::Content::kImage;
-    if (tensor.tensor.view.num_elements() > 0 && !is_image) added.set_digest(std::move(digest));
+    const bool is_stand_in = tensor.content == NamedTensor::Content::kStandIn;
+    if (tensor.tensor.view.num_elements() > 0 && !is_stand_in) added.set_digest(std::move(digest));
   }
   return description;
 }

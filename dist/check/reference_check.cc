@@ -279,6 +279,10 @@ CrossCheckVerdict ReferenceCheck::Check(int64_t iteration, int rank, const Value
 
 CrossCheckVerdict ReferenceCheck::CheckDump(int64_t iteration, int rank, const std::string& dump_dir) const {
   CrossCheckVerdict verdict = Start(iteration, rank);
+  if (verdict.reason().empty() && IsSameDump(dump_dir, verdict.reference())) {
+    AddReason(absl::StrCat(dump_dir, " is ", verdict.reference(), ", or links to it, and always agrees"),
+              verdict);
+  }
   if (!verdict.reason().empty()) return verdict;
   const absl::StatusOr<Dump> dump = ReadDump(dump_dir);
   if (!dump.ok()) {

@@ -28,16 +28,17 @@ void AddUnmatched(const char* field, const Globs& globs, const std::vector<Named
   }
 }
 
-// Says which tensor, of those that count, there are only images of.
+// Says which tensor, of those that count, there are only images or statistics of.
 template <typename Counts>
-void AddImages(const std::vector<NamedTensor>& tensors, Counts counts, std::vector<std::string>& unmatched) {
-  const auto image = std::find_if(tensors.begin(), tensors.end(), [&](const NamedTensor& tensor) {
-    return tensor.content == NamedTensor::Content::kImage && counts(tensor.path);
+void AddStandIns(const std::vector<NamedTensor>& tensors, Counts counts,
+                 std::vector<std::string>& unmatched) {
+  const auto stand_in = std::find_if(tensors.begin(), tensors.end(), [&](const NamedTensor& tensor) {
+    return tensor.content == NamedTensor::Content::kStandIn && counts(tensor.path);
   });
-  if (image == tensors.end()) return;
-  unmatched.push_back(absl::StrCat(image->path,
-                                   ": is of an image without a digest of its tensor, and other "
-                                   "tensors make the same image"));
+  if (stand_in == tensors.end()) return;
+  unmatched.push_back(absl::StrCat(stand_in->path,
+                                   ": is of an image, or of statistics, without a digest of its tensor, "
+                                   "and other tensors have the same"));
 }
 
 }  // namespace
@@ -94,7 +95,7 @@ int TensorSelection::ShardingOf(const std::string& path) const {
 
 std::string TensorSelection::FindUnmatched(const std::vector<NamedTensor>& tensors) const {
   std::vector<std::string> unmatched;
-  AddImages(
+  AddStandIns(
       tensors, [this](const std::string& path) { return IsReplicated(path); }, unmatched);
   AddUnmatched(
       "replicated", config_.replicated(), tensors,
@@ -123,7 +124,7 @@ std::string TensorSelection::FindUnmatchedKinds(const std::vector<NamedTensor>& 
 std::string TensorSelection::FindUnmatchedShards(int sharding,
                                                  const std::vector<NamedTensor>& tensors) const {
   std::vector<std::string> unmatched;
-  AddImages(
+  AddStandIns(
       tensors, [&](const std::string& path) { return ShardingOf(path) == sharding; }, unmatched);
   AddUnmatched(
       "sharded", config_.sharded(sharding).paths(), tensors,
@@ -133,7 +134,7 @@ std::string TensorSelection::FindUnmatchedShards(int sharding,
 
 std::string TensorSelection::FindUnmatchedDistinct(const std::vector<NamedTensor>& tensors) const {
   std::vector<std::string> unmatched;
-  AddImages(
+  AddStandIns(
       tensors, [this](const std::string& path) { return IsDistinct(path); }, unmatched);
   AddUnmatched(
       "distinct", config_.distinct(), tensors, [](const std::string&) { return true; }, unmatched);

@@ -52,8 +52,6 @@ double RoundUp(double value) {
 
 }  // namespace
 
-bool IsTolerance(double tolerance) { return tolerance >= 0 && std::isfinite(tolerance); }
-
 ToleranceFile::ToleranceFile(std::string path, Tolerances tolerances)
     : path_(std::move(path)), tolerances_(std::move(tolerances)) {}
 

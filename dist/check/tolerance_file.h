@@ -13,9 +13,6 @@
 
 namespace ott {
 
-// Returns true if it can be one: finite, and at least 0.
-bool IsTolerance(double tolerance);
-
 // Tolerances by path and iteration. Thread-safe.
 class ToleranceFile {
  public:

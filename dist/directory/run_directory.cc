@@ -13,6 +13,7 @@
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
+#include "ott/core/dump/dump_files.h"
 
 namespace ott {
 namespace {
@@ -76,6 +77,11 @@ absl::StatusOr<std::string> FindRunToContinue(const std::string& run_dir, const 
     return dir;
   }
   return std::string();
+}
+
+bool IsOneFile(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return a == b || std::filesystem::equivalent(a, b, error);
 }
 
 std::string InfoPath(const std::string& run_dir) { return run_dir + "/run.json"; }
@@ -181,17 +187,24 @@ void SayLatestAttempt(const char* command, const std::string& run_dir) {
   if (!starts.empty()) std::fprintf(stderr, "ott %s: %s\n", command, starts.c_str());
 }
 
+bool IsSameDump(const std::string& a, const std::string& b) {
+  const std::string tree = absl::StrCat("/", std::string(kTensorsFile));
+  return IsOneFile(a, b) || IsOneFile(a + tree, b + tree);
+}
+
 bool IsSameRun(const std::string& a, const std::string& b) {
-  const auto is_one = [](const std::string& x, const std::string& y) {
-    std::error_code error;
-    return x == y || std::filesystem::equivalent(x, y, error);
+  const auto share_a_dump = [](const std::string& x, const std::string& y) {
+    const std::vector<int64_t> dumps = ListDumps(x).value_or(std::vector<int64_t>());
+    return IsSameDump(x, y) || std::any_of(dumps.begin(), dumps.end(), [&](int64_t count) {
+             return IsSameDump(absl::StrCat(x, "/", count), absl::StrCat(y, "/", count));
+           });
   };
-  if (is_one(a, b)) return true;
+  if (share_a_dump(a, b)) return true;
   const std::vector<int> ranks = ListRanks(a).value_or(std::vector<int>());
   return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
-    return is_one(RankDirectory(a, rank), RankDirectory(b, rank)) ||
-           is_one(DumpsDirectory(a, rank), DumpsDirectory(b, rank)) ||
-           is_one(OpLogPath(a, rank), OpLogPath(b, rank));
+    return IsOneFile(RankDirectory(a, rank), RankDirectory(b, rank)) ||
+           share_a_dump(DumpsDirectory(a, rank), DumpsDirectory(b, rank)) ||
+           IsOneFile(OpLogPath(a, rank), OpLogPath(b, rank));
   });
 }
 

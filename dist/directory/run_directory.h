@@ -71,8 +71,11 @@ std::string LatestAttempt(const std::string& run_dir);
 std::string DescribeStarts(const std::string& run_dir);
 void SayLatestAttempt(const char* command, const std::string& run_dir);
 
-// Returns true if both are one run, by whatever names: one folder, or folders of which one links to a rank of
-// the other, to its dumps or to its log of operations.
+// Returns true if both are one dump, by whatever names: one folder, or folders that share the file of the
+// tree.
+bool IsSameDump(const std::string& a, const std::string& b);
+// Returns true if both are one run, dump or folder of dumps, by whatever names: one folder, or folders of
+// which one links to a rank of the other, to one of its dumps or to its log of operations.
 bool IsSameRun(const std::string& a, const std::string& b);
 
 // Returns NOT_FOUND if there is no run.json, DATA_LOSS if it is damaged or its world size is not in [1,

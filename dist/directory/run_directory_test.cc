@@ -109,6 +109,17 @@ TEST_F(RunDirectoryTest, ARunThatLinksToAnothersRanksIsThatRun) {
   EXPECT_TRUE(IsSameRun(a, b));
   link(DumpsDirectory(a, 0), DumpsDirectory(b, 0));
   EXPECT_TRUE(IsSameRun(a, b));
+  std::filesystem::create_directory(DumpPath(a, 0, 10));
+  std::ofstream(DumpPath(a, 0, 10) + "/tensors.json") << "{}";
+  link(DumpPath(a, 0, 10), DumpPath(b, 0, 10));
+  EXPECT_TRUE(IsSameRun(a, b));
+  EXPECT_TRUE(IsSameRun(DumpsDirectory(a, 0), DumpsDirectory(b, 0)));
+  link(DumpPath(a, 0, 10) + "/tensors.json", DumpPath(b, 0, 10) + "/tensors.json");
+  EXPECT_TRUE(IsSameRun(a, b));
+  EXPECT_TRUE(IsSameDump(DumpPath(a, 0, 10), DumpPath(b, 0, 10)));
+  std::filesystem::remove(DumpPath(b, 0, 10) + "/tensors.json");
+  std::filesystem::copy(DumpPath(a, 0, 10), DumpPath(b, 0, 10));
+  EXPECT_FALSE(IsSameRun(a, b));
 }
 
 TEST_F(RunDirectoryTest, AResumedRunGoesOnInTheLatestDirectoryOfItsJob) {

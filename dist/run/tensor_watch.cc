@@ -33,7 +33,7 @@ TensorDumperOptions MakeDumperOptions(const RunFrame& frame) {
   // Without a run directory tensors are only checked.
   options.dir = config.run_dir().empty() ? "." : DumpsDirectory(config.run_dir(), options.rank);
   if (!config.dump().reference_run().empty()) {
-    options.reference_dir = DumpsDirectory(config.dump().reference_run(), options.rank);
+    options.reference_dir = DumpsDirectory(LatestAttempt(config.dump().reference_run()), options.rank);
   }
   // The cross-check has iterations and tensors of its own.
   options.adds_all = config.has_cross_check();

@@ -50,9 +50,11 @@ absl::StatusOr<PathTolerance> ParsePathTolerance(const std::string& text) {
   const std::vector<std::string> numbers =
       absl::StrSplit(equals == std::string::npos ? "" : text.substr(equals + 1), ',');
   if (numbers.size() != 2 || !absl::SimpleAtod(numbers[0], &tolerance.tolerance.atol) ||
-      !absl::SimpleAtod(numbers[1], &tolerance.tolerance.rtol)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--tolerance ", text, ": needs GLOB=ATOL,RTOL, as in '*.gradients.*=1e-4,1e-3'"));
+      !absl::SimpleAtod(numbers[1], &tolerance.tolerance.rtol) || !IsTolerance(tolerance.tolerance.atol) ||
+      !IsTolerance(tolerance.tolerance.rtol)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--tolerance ", text,
+        ": needs GLOB=ATOL,RTOL, finite numbers of at least 0, as in '*.gradients.*=1e-4,1e-3'"));
   }
   tolerance.glob = text.substr(0, equals);
   return tolerance;

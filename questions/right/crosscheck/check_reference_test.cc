@@ -123,6 +123,15 @@ TEST_F(CheckRunAgainstReferenceTest, ARunIsNotComparedWithItself) {
               testing::HasSubstr("would be compared with itself"));
 }
 
+TEST_F(CheckRunAgainstReferenceTest, ADumpIsNotComparedWithItself) {
+  config_.set_reference_run(current_);
+  config_.add_reference_ranks(0);
+  const std::vector<CrossCheckVerdict> verdicts = Check();
+  EXPECT_EQ(verdicts[0].outcome(), NOT_COMPARED);
+  EXPECT_THAT(verdicts[0].reason(), HasSubstr("always agrees"));
+  EXPECT_EQ(verdicts[1].outcome(), BITWISE_EQUAL);
+}
+
 TEST_F(CheckRunAgainstReferenceTest, RunsWithoutDumpsAreAnError) {
   config_.set_reference_run(MakeRunForTest("empty", 2));
   EXPECT_TRUE(absl::IsNotFound(CheckRunAgainstReference(MakeRunForTest("empty2", 2), config_).status()));

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -28,19 +31,36 @@ constexpr auto kTimeout = std::chrono::hours(24);
 // Each has a thread and reads its dump.
 constexpr int kMaxRanks = 4096;
 
-// Returns true if other ranks' dumps are ours; then one without a manifest is not whole, and its scalars have
-// no dtype.
-bool HasAManifest(const std::string& run_dir, const std::vector<int>& ranks, int64_t iteration) {
-  return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
-    return PathExists(absl::StrCat(DumpPath(run_dir, rank, iteration), "/", std::string(kManifestFile)));
-  });
-}
+// The dumps that the ranks have of one iteration.
+struct RanksDumps {
+  RanksDumps(const std::string& run_dir, const std::vector<int>& ranks, int64_t iteration) {
+    std::map<std::filesystem::path, int> ranks_of;
+    for (const int rank : ranks) {
+      const std::string dir = DumpPath(run_dir, rank, iteration);
+      has_manifest = has_manifest || PathExists(absl::StrCat(dir, "/", std::string(kManifestFile)));
+      std::error_code error;
+      const std::filesystem::path tree =
+          std::filesystem::canonical(absl::StrCat(dir, "/", std::string(kTensorsFile)), error);
+      if (error) continue;
+      const auto [first, is_new] = ranks_of.emplace(tree, rank);
+      if (!is_new) linked.emplace(rank, first->second);
+    }
+  }
 
-absl::StatusOr<Dump> ReadDumpOf(const std::string& run_dir, int rank, int64_t iteration, bool has_manifest) {
-  OTT_ASSIGN_OR_RETURN(Dump dump, ReadDump(DumpPath(run_dir, rank, iteration)));
-  if (has_manifest && !dump.manifest.has_value()) {
-    return absl::DataLossError(absl::StrCat(DumpPath(run_dir, rank, iteration), "/",
-                                            std::string(kManifestFile),
+  // True if any dump is ours; then one without a manifest is not whole, and its scalars have no dtype.
+  bool has_manifest = false;
+  // The ranks whose dump is that of another rank, by a link, and that rank.
+  std::map<int, int> linked;
+};
+
+absl::StatusOr<Dump> ReadDumpOf(const std::string& dir, int rank, const RanksDumps& dumps) {
+  if (const auto linked = dumps.linked.find(rank); linked != dumps.linked.end()) {
+    return absl::FailedPreconditionError(absl::StrCat(dir, ": links to the dump of rank ", linked->second,
+                                                      ", which always agrees with itself"));
+  }
+  OTT_ASSIGN_OR_RETURN(Dump dump, ReadDump(dir));
+  if (dumps.has_manifest && !dump.manifest.has_value()) {
+    return absl::DataLossError(absl::StrCat(dir, "/", std::string(kManifestFile),
                                             ": is not there, and other ranks' dumps have one"));
   }
   return dump;
@@ -48,8 +68,8 @@ absl::StatusOr<Dump> ReadDumpOf(const std::string& run_dir, int rank, int64_t it
 
 // The verdicts that this rank is the first to have, for all that share them.
 std::vector<CrossCheckVerdict> CheckRank(CrossCheck& check, const std::string& run_dir, int rank,
-                                         int64_t iteration, bool has_manifest) {
-  const absl::StatusOr<Dump> dump = ReadDumpOf(run_dir, rank, iteration, has_manifest);
+                                         int64_t iteration, const RanksDumps& dumps) {
+  const absl::StatusOr<Dump> dump = ReadDumpOf(DumpPath(run_dir, rank, iteration), rank, dumps);
   std::vector<NamedTensor> tensors;
   if (dump.ok()) tensors = ListTensorsAndGrads(*dump);
   std::vector<CrossCheckVerdict> verdicts;
@@ -90,6 +110,8 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::str
   for (int rank = 0; info.ok() && rank < std::min(world_size, info->hosts_size()); ++rank) {
     hosts[rank] = info->hosts(rank);
   }
+  std::map<int64_t, RanksDumps> dumps;
+  for (const int64_t iteration : iterations) dumps.try_emplace(iteration, run_dir, ranks, iteration);
   CrossCheckConfig without_reference = config;
   without_reference.clear_reference_run();
   without_reference.clear_reference_ranks();
@@ -111,9 +133,8 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::str
         const std::lock_guard<std::mutex> lock(mutex);
         return status.Update(check.status());
       }
-      for (const int64_t iteration : iterations) {
-        std::vector<CrossCheckVerdict> found =
-            CheckRank(**check, run_dir, rank, iteration, HasAManifest(run_dir, ranks, iteration));
+      for (const auto& [iteration, of_iteration] : dumps) {
+        std::vector<CrossCheckVerdict> found = CheckRank(**check, run_dir, rank, iteration, of_iteration);
         const std::lock_guard<std::mutex> lock(mutex);
         std::move(found.begin(), found.end(), std::back_inserter(verdicts));
       }

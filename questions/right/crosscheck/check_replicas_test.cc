@@ -110,7 +110,34 @@ TEST_F(CheckReplicasOfRunTest, StatisticsAndImagesAreComparedByTheirDigests) {
   const auto verdicts = CheckReplicasOfRun(run_, Replicated("weights*"));
   ASSERT_TRUE(verdicts.ok()) << verdicts.status();
   EXPECT_EQ((*verdicts)[0].outcome(), NOT_COMPARED);
-  EXPECT_THAT((*verdicts)[0].reason(), HasSubstr("image without a digest"));
+  EXPECT_THAT((*verdicts)[0].reason(), HasSubstr("of an image, or of statistics, without a digest"));
+}
+
+TEST_F(CheckReplicasOfRunTest, EqualStatisticsWithoutADigestAreNoPass) {
+  for (int rank = 0; rank < 3; ++rank) {
+    std::filesystem::remove_all(Dump(rank, 0));
+    std::filesystem::create_directories(Dump(rank, 0));
+    std::ofstream(Dump(rank, 0) + "/tensors.json")
+        << R"({"weights": {"tensor_statistics": {"min": 0.0, "max": 1.0, "num_elements": 8}}})";
+  }
+  const auto verdicts = CheckReplicasOfRun(run_, Replicated("*"));
+  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
+  EXPECT_EQ((*verdicts)[0].outcome(), NOT_COMPARED);
+  EXPECT_THAT((*verdicts)[0].reason(), HasSubstr("statistics, without a digest"));
+}
+
+TEST_F(CheckReplicasOfRunTest, ADumpThatLinksToThatOfAnotherRankIsNoPass) {
+  std::filesystem::remove_all(Dump(2, 0));
+  std::filesystem::create_directory_symlink(Dump(0, 0), Dump(2, 0));
+  std::filesystem::remove(Dump(1, 10) + "/tensors.json");
+  std::filesystem::create_symlink(Dump(0, 10) + "/tensors.json", Dump(1, 10) + "/tensors.json");
+  const auto verdicts = CheckReplicasOfRun(run_, Replicated("weights"));
+  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
+  for (const int i : {0, 1}) {
+    EXPECT_EQ((*verdicts)[i].outcome(), NOT_COMPARED);
+    EXPECT_THAT((*verdicts)[i].missing_ranks(), ElementsAre(2 - i));
+    EXPECT_THAT((*verdicts)[i].reason(), HasSubstr("links to the dump of rank 0"));
+  }
 }
 
 TEST_F(CheckReplicasOfRunTest, NumbersAndTextsAreReplicas) {
