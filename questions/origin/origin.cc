@@ -207,6 +207,12 @@ const Compared* Judge(std::vector<Compared>& compared, bool tolerant, int world_
           ": updates that are wrong or jumped in many elements: ", judge.num_doubtful_updates(),
           ", the first ", judge.first_doubtful_update(), "; is its learning rate the reference's?");
     }
+    if (judge.num_doubtful_jumps() > 0) {
+      rank.doubts = absl::StrCat("rank ", rank.rank_b,
+                                 ": outputs that differ more than is explained in the few runs of their ",
+                                 "operation, which may round inside: ", judge.num_doubtful_jumps(),
+                                 ", the first of ", judge.first_doubtful_jump(), "; log more iterations");
+    }
     if (!judge.first_lone_update().empty()) {
       rank.doubts = absl::StrCat("rank ", rank.rank_b, ": only one of the runs logged ",
                                  judge.first_lone_update(), "; did the other one make that update?");

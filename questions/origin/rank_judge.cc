@@ -24,6 +24,10 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Another run of an operation that differs by so much less shows that it is not always wrong.
 constexpr double kMuchLess = 4;
 
+// Fewer runs, and less than so many times what is explained, do not show that an operation is always wrong.
+constexpr std::ptrdiff_t kFewRuns = 6;
+constexpr double kSmallExcess = 2;
+
 // An update may jump where a gradient passes zero, as the first step of Adam, which is its sign: in so many
 // elements by so many times what it adds on average.
 constexpr int kFewSteps = 4;
@@ -464,17 +468,18 @@ double RankJudge::OutputTolerance(const OpPair& pair, const TensorPair& tensor, 
   return tolerance(gain.value_or(1), of_inputs);
 }
 
-bool RankJudge::IsJump(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
-                       const Inputs& inputs, double difference, size_t first_of_iteration) {
+RankJudge::Jump RankJudge::MayBeJump(const OpPair& pair, const TensorPair& tensor,
+                                     const RoundedOutput& output, const Inputs& inputs, double difference,
+                                     double explained, size_t first_of_iteration) {
   const LoggedOp& a = aligned_.op_a(pair);
-  if (inputs.difference == 0 || InputUpdated(a, tensor.a) >= 0) return false;
+  if (inputs.difference == 0 || InputUpdated(a, tensor.a) >= 0) return Jump::kNo;
   double largest_share = 0;
   for (int i = 0; i < a.num_tensors(); ++i) {
     if (a.definition().tensors[i].is_output || !(a.norm(i) > 0)) continue;
     largest_share = std::max(largest_share, a.max_abs(i) / a.norm(i));
   }
   const double gain = GainOf(pair, tensor.a, output).value_or(1);
-  if (difference > gain * LargestJump(largest_share)) return false;
+  if (difference > gain * LargestJump(largest_share)) return Jump::kNo;
   if (pairs_of_definition_.empty()) {
     pairs_of_definition_.resize(aligned_.a->definitions.size());
     for (size_t i = 0; i < aligned_.pairs.size(); ++i) {
@@ -483,12 +488,19 @@ bool RankJudge::IsJump(const OpPair& pair, const TensorPair& tensor, const Round
     }
   }
   const std::vector<size_t>& again = pairs_of_definition_[a.definition().index];
-  return std::any_of(std::lower_bound(again.begin(), again.end(), first_of_iteration), again.end(),
-                     [&](size_t other) {
-                       const LoggedOp& of_a = aligned_.op_a(aligned_.pairs[other]);
-                       const LoggedOp& of_b = aligned_.op_b(aligned_.pairs[other]);
-                       return kMuchLess * RelativeDifference(of_a, tensor.a, of_b, tensor.a) < difference;
-                     });
+  const auto first = std::lower_bound(again.begin(), again.end(), first_of_iteration);
+  const bool is_less_once = std::any_of(first, again.end(), [&](size_t other) {
+    const LoggedOp& of_a = aligned_.op_a(aligned_.pairs[other]);
+    const LoggedOp& of_b = aligned_.op_b(aligned_.pairs[other]);
+    return kMuchLess * RelativeDifference(of_a, tensor.a, of_b, tensor.a) < difference;
+  });
+  if (is_less_once) return Jump::kYes;
+  const std::vector<OpTensorDefinition>& tensors = a.definition().tensors;
+  const bool is_narrow = std::any_of(tensors.begin(), tensors.end(), [](const OpTensorDefinition& of_a) {
+    return UnitRoundoff(of_a.dtype) > UnitRoundoff(DType::kFloat32);
+  });
+  const bool is_few = again.end() - first < kFewRuns;
+  return is_narrow && is_few && difference < kSmallExcess * explained ? Jump::kPerhaps : Jump::kNo;
 }
 
 int RankJudge::InputUpdated(const LoggedOp& op, int output) {
@@ -604,9 +616,12 @@ std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const Tensor
         return std::nullopt;
       }
     }
-    if (IsJump(pair, tensor, output, inputs, difference, iteration.begin)) {
-      if (num_jumps_++ == 0) {
-        first_jump_ = absl::StrCat(Describe(b.definition()), " in iteration ", iteration.number);
+    const Jump jump = MayBeJump(pair, tensor, output, inputs, difference, explained, iteration.begin);
+    int64_t& num_jumps = jump == Jump::kPerhaps ? num_doubtful_jumps_ : num_jumps_;
+    std::string& first_jump = jump == Jump::kPerhaps ? first_doubtful_jump_ : first_jump_;
+    if (jump != Jump::kNo) {
+      if (num_jumps++ == 0) {
+        first_jump = absl::StrCat(Describe(b.definition()), " in iteration ", iteration.number);
       }
       return std::nullopt;
     }

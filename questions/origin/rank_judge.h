@@ -76,6 +76,9 @@ class RankJudge {
   // "linear (fc1) in iteration 2".
   int64_t num_jumps() const { return num_jumps_; }
   const std::string& first_jump() const { return first_jump_; }
+  // Those of which no run of their operation shows that it is not always wrong, but of which there are few.
+  int64_t num_doubtful_jumps() const { return num_doubtful_jumps_; }
+  const std::string& first_doubtful_jump() const { return first_doubtful_jump_; }
   // Inputs that no operation made that was logged, and that differ more than in the perturbed run, but no
   // more than what is not logged may have made of other differences; and the first of them: "weight of linear
   // (fc1) in iteration 2".
@@ -123,10 +126,11 @@ class RankJudge {
   // difference: of the output; if the tolerance is not below it, it may be less than what is explained.
   double OutputTolerance(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
                          const Inputs& inputs, double difference);
-  // Returns true if numbers that are rounded the other way inside of the operation may have made the
-  // difference.
-  bool IsJump(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output, const Inputs& inputs,
-              double difference, size_t first_of_iteration);
+  // Says whether numbers that are rounded the other way inside of the operation may have made the difference.
+  // kPerhaps: no run of it shows that it is not always wrong, but these are few, and the excess is small.
+  enum class Jump : uint8_t { kNo, kPerhaps, kYes };
+  Jump MayBeJump(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
+                 const Inputs& inputs, double difference, double explained, size_t first_of_iteration);
   // Returns the input that an update changed into this output; -1: none.
   static int InputUpdated(const LoggedOp& op, int output);
   // Returns how far an update's output may be off, of its norm, since what it adds jumps in so many elements.
@@ -170,6 +174,8 @@ class RankJudge {
   int64_t num_not_judged_ = 0;
   int64_t num_jumps_ = 0;
   std::string first_jump_;
+  int64_t num_doubtful_jumps_ = 0;
+  std::string first_doubtful_jump_;
   int64_t num_doubtful_inputs_ = 0;
   std::string first_doubtful_input_;
   int64_t num_doubtful_updates_ = 0;

@@ -3,6 +3,7 @@
 #include "ott/tests/origin/planted_case.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -15,6 +16,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 std::string Dir() {
@@ -99,6 +101,18 @@ TEST(Origin, AnInputWhoseDifferenceNoSketchShowsIsNotEqual) {
   const PlantedResult result = RunPlanted(Dir(), {DType::kBFloat16, Fault::kNone, 9200072, true, true, {}});
   ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
   EXPECT_EQ(result.verdict->kind(), OriginVerdict::NONE) << result.verdict->verdict();
+}
+
+// Products of these runs round inside, in both of their few runs; they were called wrong.
+TEST(Origin, AnExcessInFewRunsOfWhatRoundsInsideIsNoFinding) {
+  for (const auto& [seed, hidden] : {std::pair(8120012, 64), {9700019, 128}}) {
+    PlantedCase clean = {DType::kFloat8E4M3, Fault::kNone, static_cast<uint64_t>(seed), true, true, {}};
+    clean.num_hidden = hidden;
+    const PlantedResult result = RunPlanted(Dir(), clean);
+    ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+    EXPECT_EQ(result.verdict->kind(), OriginVerdict::UNKNOWN) << result.verdict->verdict();
+    EXPECT_THAT(result.verdict->problems(), Each(HasSubstr("in the few runs of their operation")));
+  }
 }
 
 TEST(Origin, SumsInAnotherOrderAreNoFindingWhereMuchIsNotLogged) {
