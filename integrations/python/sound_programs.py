@@ -29,15 +29,18 @@ from torch.nn import functional as F
 
 import optim_test_tools as ott
 
+import sound_documented
 import sound_healthy
+import sound_kinds
+import sound_more_ranks
 import sound_planted
 import sound_ranks
 from sound_common import new_directory, set_directory, start_observation
 
 warnings.filterwarnings("ignore")
-ALONE = sound_planted.PROGRAMS + sound_healthy.PROGRAMS
-TOGETHER = sound_ranks.PROGRAMS
-FAULTS = sound_planted.FAULTS + sound_ranks.FAULTS
+ALONE = sound_planted.PROGRAMS + sound_healthy.PROGRAMS + sound_documented.PROGRAMS + sound_kinds.PROGRAMS
+TOGETHER = sound_ranks.PROGRAMS + sound_more_ranks.PROGRAMS
+FAULTS = sound_planted.FAULTS + sound_ranks.FAULTS + sound_documented.FAULTS + sound_more_ranks.FAULTS
 
 
 def run_alone(program, fault, seed):

@@ -1,0 +1,446 @@
+"""Programs of several ranks of kinds for which no rule was made: documented bugs with their mending, and healthy ones."""
+
+import copy
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from sound_common import AT, ConvNet, Net, batch, images, loss_of
+
+
+def step(optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+def wrapped(model=None, **options):
+    torch.manual_seed(5)
+    return nn.parallel.DistributedDataParallel(model or Net(), **options)
+
+
+class Sum(torch.autograd.Function):
+    """Adds up over the ranks; the gradient goes through."""
+
+    @staticmethod
+    def forward(ctx, x):
+        import torch.distributed as dist
+
+        x = x.clone()
+        dist.all_reduce(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+class Copy(torch.autograd.Function):
+    """Goes through; the gradient is added up over the ranks."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        import torch.distributed as dist
+
+        g = g.clone()
+        dist.all_reduce(g)
+        return g
+
+
+class Divided(nn.Module):
+    """Two layers by hand as Megatron-LM divides them: norms and the last layer are the same on all ranks."""
+
+    def __init__(self, rank, dropout=0.0):
+        super().__init__()
+        torch.manual_seed(5)
+        self.norm, self.last = nn.LayerNorm(8), nn.Linear(8, 4)
+        self.dropout = nn.Dropout(dropout)
+        torch.manual_seed(70 + rank)
+        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 8, bias=False)
+
+    def forward(self, x):
+        h = Sum.apply(self.down(self.up(Copy.apply(self.norm(x))).relu()))
+        return self.last(x + self.dropout(h))
+
+
+def divided_by_hand(fault, rank, culprit):
+    """DeepSpeed 1801 without DTensor: what all ranks hold alike is clipped on one rank alone."""
+    model = Divided(rank)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    torch.manual_seed(90)
+    for i in range(8):
+        optimizer.zero_grad()
+        loss_of(model, batch()).backward()
+        if i >= AT and (rank == culprit or not fault):
+            alike = [*model.norm.parameters(), *model.last.parameters()]
+            nn.utils.clip_grad_norm_(alike, 1e-2)
+        optimizer.step()
+
+
+def divided_clipped_first(fault, rank, culprit):
+    """The same from the first step on."""
+    model = Divided(rank)
+    optimizer = torch.optim.SGD(model.parameters(), 1e-1)
+    torch.manual_seed(90)
+    for _ in range(6):
+        optimizer.zero_grad()
+        loss_of(model, batch()).backward()
+        if rank == culprit or not fault:
+            nn.utils.clip_grad_norm_(model.norm.parameters(), 1e-3)
+        optimizer.step()
+
+
+def divided_with_dropout(fault, rank, culprit):
+    """Megatron-LM: where all ranks hold the same, they must drop the same, so their generators must agree there."""
+    model = Divided(rank, 0.5)
+    optimizer = torch.optim.SGD(model.parameters(), 1e-2)
+    data = torch.Generator().manual_seed(90)
+    torch.manual_seed(90 + (rank if fault else 0))
+    for _ in range(6):
+        x = torch.randn(8, 8, generator=data), torch.randint(4, (8,), generator=data)
+        step(optimizer, loss_of(model, x))
+
+
+def wrapped_at_times(fault, rank, culprit):
+    """A trainer that calls the wrapped model in some steps, and the model inside of it in others."""
+    model = wrapped()
+    optimizer = torch.optim.AdamW(model.parameters())
+    torch.manual_seed(50 + rank)
+    for i in range(8):
+        step(optimizer, loss_of(model.module if fault and i % 2 else model, batch()))
+
+
+def loaded_on_one_rank(fault, rank, culprit):
+    """A checkpoint is read on the first rank alone, after the model was wrapped."""
+    model = wrapped()
+    state = {name: torch.full_like(value, 0.1) for name, value in model.module.state_dict().items()}
+    if rank == 0 or not fault:
+        model.module.load_state_dict(state)
+    optimizer = torch.optim.AdamW(model.parameters())
+    torch.manual_seed(50 + rank)
+    for _ in range(5):
+        step(optimizer, loss_of(model, batch()))
+
+
+def sampler_of_one_rank(fault, rank, culprit):
+    """Each rank has a sampler that knows of one rank."""
+    import torch.distributed as dist
+    from torch.utils.data import DataLoader, DistributedSampler
+
+    model = wrapped()
+    optimizer = torch.optim.AdamW(model.parameters())
+    data = list(zip(torch.randn(48, 8), torch.randint(4, (48,)).tolist()))
+    sampler = DistributedSampler(data, 1, 0) if fault else DistributedSampler(data, dist.get_world_size(), rank)
+    torch.manual_seed(50 + rank)
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        for x, y in DataLoader(data, 4, sampler=sampler):
+            step(optimizer, F.cross_entropy(model(x), y))
+
+
+def zeroed_transfer(fault, rank, culprit):
+    """PyTorch 84803: a transfer gives zeros, here a reduction on all ranks alike."""
+    import torch.distributed as dist
+
+    import sound_ranks
+
+    model = wrapped()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    torch.manual_seed(50 + rank)
+    for i in range(6):
+        optimizer.zero_grad()
+        loss_of(model, batch()).backward()
+        counts = torch.rand(8) + 1
+        (sound_ranks.all_reduce_badly if fault and i == AT else dist.all_reduce)(counts)
+        optimizer.step()
+
+
+def shards_alike(fault, rank, culprit):
+    """All ranks draw their part of a divided weight with one seed."""
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    torch.manual_seed(5 if fault else 5 + rank)
+    model = nn.Linear(8, 8, bias=False)
+    model.weight = nn.Parameter(DTensor.from_local(0.1 * torch.randn(8, 8), mesh, [Shard(0)]))
+    torch.manual_seed(90)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(6):
+        x = distribute_tensor(torch.randn(4, 8), mesh, [Replicate()])
+        step(optimizer, model(x).redistribute(mesh, [Replicate()]).to_local().square().mean())
+
+
+# Healthy ones.
+
+
+def two_wrapped(fault, rank, culprit):
+    """A GAN of two DistributedDataParallels."""
+    G, D = wrapped(nn.Linear(4, 8)), wrapped(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1)))
+    og, od = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())
+    torch.manual_seed(50 + rank)
+    for _ in range(5):
+        fake = G(torch.randn(8, 4))
+        step(od, F.softplus(-D(torch.randn(8, 8))).mean() + F.softplus(D(fake.detach())).mean())
+        step(og, F.softplus(-D(fake)).mean())
+
+
+def unused_experts(fault, rank, culprit):
+    """find_unused_parameters, and experts that each rank uses by its own samples."""
+
+    class Mixture(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate, self.experts = nn.Linear(8, 4), nn.ModuleList(nn.Linear(8, 4) for _ in range(4))
+
+        def forward(self, x):
+            chosen = self.gate(x).softmax(-1).mean(0).argmax().item()
+            return self.experts[chosen](x) * self.gate(x).softmax(-1)[:, chosen, None]
+
+    model = wrapped(Mixture(), find_unused_parameters=True)
+    optimizer = torch.optim.AdamW(model.parameters())
+    torch.manual_seed(50 + rank)
+    for _ in range(8):
+        step(optimizer, loss_of(model, batch(2)))
+
+
+def uneven_inputs(fault, rank, culprit):
+    """join(): a rank has more batches than the others."""
+    model = wrapped()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    torch.manual_seed(50 + rank)
+    with model.join():
+        for _ in range(5 + rank % 2):
+            step(optimizer, loss_of(model, batch()))
+
+
+def compressed(fault, rank, culprit):
+    """Gradients are reduced in half precision by a hook of PyTorch's own."""
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+
+    model = wrapped()
+    model.register_comm_hook(None, fp16_compress_hook)
+    optimizer = torch.optim.AdamW(model.parameters())
+    torch.manual_seed(50 + rank)
+    for _ in range(5):
+        step(optimizer, loss_of(model, batch()))
+
+
+def divided_state(fault, rank, culprit):
+    """ZeroRedundancyOptimizer: each rank keeps a part of the state and sends the parameters."""
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    model = wrapped()
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=1e-3)
+    torch.manual_seed(50 + rank)
+    for _ in range(5):
+        step(optimizer, loss_of(model, batch()))
+
+
+def evaluated_by_one(fault, rank, culprit):
+    """The first rank alone evaluates and keeps an average; all wait for it."""
+    import torch.distributed as dist
+
+    model = wrapped(ConvNet())
+    average = copy.deepcopy(model.module)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    torch.manual_seed(50 + rank)
+    for i in range(6):
+        model.train()
+        step(optimizer, loss_of(model, images()))
+        if rank == 0:
+            for a, p in zip(average.parameters(), model.parameters()):
+                a.data.lerp_(p.data, 0.1)
+            if i % 2:
+                model.eval()
+                with torch.no_grad():
+                    model.module(images()[0])
+        dist.barrier()
+
+
+def stages_of_a_pipeline(fault, rank, culprit):
+    """Two stages on two ranks, by send and recv; further ranks are pairs of their own."""
+    import torch.distributed as dist
+
+    torch.manual_seed(50 + rank)
+    first, other = rank % 2 == 0, rank + 1 - 2 * (rank % 2)
+    stage = nn.Sequential(nn.Linear(8, 16), nn.ReLU()) if first else nn.Linear(16, 4)
+    optimizer = torch.optim.Adam(stage.parameters())
+    for _ in range(5):
+        optimizer.zero_grad()
+        if first:
+            out = stage(torch.randn(4, 8))
+            dist.send(out.detach(), other)
+            gradient = torch.empty(4, 16)
+            dist.recv(gradient, other)
+            out.backward(gradient)
+        else:
+            given = torch.empty(4, 16)
+            dist.recv(given, other)
+            given.requires_grad_()
+            F.cross_entropy(stage(given), torch.randint(4, (4,))).backward()
+            dist.send(given.grad, other)
+        optimizer.step()
+
+
+def federated(fault, rank, culprit):
+    """FedBN: ranks average all but their norm layers after four steps of their own."""
+    import torch.distributed as dist
+
+    torch.manual_seed(5)
+    model = ConvNet()
+    torch.manual_seed(50 + rank)
+    for _ in range(3):
+        optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+        for _ in range(4):
+            step(optimizer, loss_of(model, images()))
+        for name, p in model.named_parameters():
+            if "norm" not in name:
+                dist.all_reduce(p.data)
+                p.data /= dist.get_world_size()
+
+
+def several_rates(fault, rank, culprit):
+    """Each rank tries another rate and another limit with the same data, and all hear how the others fare."""
+    import torch.distributed as dist
+
+    torch.manual_seed(5)
+    model = Net()
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3 * (1 + rank))
+    for _ in range(6):
+        optimizer.zero_grad()
+        loss = loss_of(model, batch())
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1 * (1 + rank))
+        optimizer.step()
+        losses = [torch.zeros(()) for _ in range(dist.get_world_size())]
+        dist.all_gather(losses, loss.detach())
+
+
+def several_limits(fault, rank, culprit):
+    """The same data and the same rate, and another limit of the norm on each rank, which all then report."""
+    import torch.distributed as dist
+
+    torch.manual_seed(5)
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(6):
+        optimizer.zero_grad()
+        loss_of(model, batch()).backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 0.01 * (1 + rank))
+        optimizer.step()
+        dist.all_reduce(norm.clone())
+
+
+def several_models(fault, rank, culprit):
+    """An ensemble: each rank has a model and data of its own, and results are gathered."""
+    import torch.distributed as dist
+
+    torch.manual_seed(50 + rank)
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(5):
+        step(optimizer, loss_of(model, batch()))
+        with torch.no_grad():
+            out = model(torch.ones(2, 8))
+        dist.all_gather([torch.empty_like(out) for _ in range(dist.get_world_size())], out)
+
+
+def experts_of_ranks(fault, rank, culprit):
+    """Each rank has an expert of its own, which begins as all do, and gradients of the rest are averaged by hand."""
+    import torch.distributed as dist
+
+    torch.manual_seed(5)
+    gate, expert, head = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 4)
+    model = nn.ModuleList([gate, expert, head])
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    torch.manual_seed(50 + rank)
+    size = dist.get_world_size()
+    for _ in range(6):
+        x, y = batch()
+        optimizer.zero_grad()
+        h = gate(x)
+        F.cross_entropy(head(h + expert(h).relu()), y).backward()
+        for part in (gate, head):
+            for p in part.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= size
+        optimizer.step()
+
+
+def divided_in_two_ways(fault, rank, culprit):
+    """FSDP2 with accumulation, and a norm of all shards."""
+    from torch.distributed.fsdp import fully_shard
+
+    torch.manual_seed(5)
+    model = Net()
+    fully_shard(model.body)
+    fully_shard(model)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    torch.manual_seed(50 + rank)
+    for i in range(9):
+        model.set_requires_gradient_sync(i % 3 == 2)
+        (loss_of(model, batch()) / 3).backward()
+        if i % 3 == 2:
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def norms_beside_shards(fault, rank, culprit):
+    """Tensor parallelism by a plan: norms stay plain parameters, and all ranks have the same data."""
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.up, self.down, self.dropout = nn.LayerNorm(8), nn.Linear(8, 16), nn.Linear(16, 8), nn.Dropout(0.5)
+            self.head = nn.Linear(8, 4)
+
+        def forward(self, x):
+            return self.head(x + self.dropout(self.down(self.up(self.norm(x)).relu())))
+
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    torch.manual_seed(5)
+    model = parallelize_module(Block(), mesh, {"up": ColwiseParallel(), "down": RowwiseParallel()})
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+    data = torch.Generator().manual_seed(90)
+    if fault == "seeds_differ":
+        torch.manual_seed(90 + rank)
+    for i in range(8):
+        x = torch.randn(8, 8, generator=data), torch.randint(4, (8,), generator=data)
+        optimizer.zero_grad()
+        loss_of(model, x).backward()
+        if fault == "norm_clipped_on_one_rank" and i >= AT and rank == culprit:
+            nn.utils.clip_grad_norm_(model.norm.parameters(), 1e-3)
+        optimizer.step()
+
+
+PROGRAMS = [
+    divided_by_hand, divided_clipped_first, divided_with_dropout, wrapped_at_times, loaded_on_one_rank, sampler_of_one_rank,
+    zeroed_transfer, shards_alike, two_wrapped, unused_experts, uneven_inputs, compressed, divided_state, evaluated_by_one,
+    stages_of_a_pipeline, federated, several_rates, several_limits, several_models, experts_of_ranks, divided_in_two_ways,
+    norms_beside_shards,
+]
+
+# As in sound_planted.
+FAULTS = [
+    (divided_by_hand, "norms_clipped_on_one_rank", "replicas_differ", "norm.weight", AT + 1),
+    (divided_clipped_first, "norms_clipped_on_one_rank", "replicas_differ", "norm.weight", 1),
+    (divided_with_dropout, "seeds_differ", "dropout_differs", "dropout", 1),
+    (wrapped_at_times, "inner_module", "gradients_not_reduced", "Net", 1),
+    (loaded_on_one_rank, "loaded_on_first", "replicas_differ", "parameters", 0),
+    (sampler_of_one_rank, "sampler_of_one", "same_data_on_ranks", "the batch", 1),
+    (zeroed_transfer, "transfer_zeroed", "transfer_changed", "", AT),
+    (shards_alike, "seeded_alike", "shards_alike", "weight", 0),
+    (norms_beside_shards, "seeds_differ", "dropout_differs", "dropout", 1),
+    (norms_beside_shards, "norm_clipped_on_one_rank", "replicas_differ", "norm.weight", AT + 1),
+]
