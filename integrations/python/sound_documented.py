@@ -97,7 +97,7 @@ def attention_dropout(fault):
             self.qkv, self.head = nn.Linear(8, 24), nn.Linear(8, 4)
 
         def forward(self, x):
-            q, k, v = self.qkv(x).view(-1, 2, 4, 3, 4).transpose(1, 2).unbind(3)
+            q, k, v = self.qkv(x).view(len(x), 4, 3, 2, 4).permute(2, 0, 3, 1, 4)
             p = 0.2 if fault or self.training else 0.0
             return self.head(F.scaled_dot_product_attention(q, k, v, dropout_p=p).mean(2).flatten(1))
 
@@ -451,7 +451,7 @@ FAULTS = [
     (loss_without_graph, "made_anew", "step_without_gradients", "SGD", 2),
     (backward_twice, "retain_graph", "backward_twice", "", AT + 1),
     (resumed_without_random, "not_restored", "resumed_without_random_state", "rng_state", 0),
-    (zeroed_the_other, "one_zeroed_twice", "gradients_not_zeroed", "body.weight", 1),
+    (zeroed_the_other, "one_zeroed_twice", "gradients_not_zeroed", "body.weight", 2),
     (one_of_two_scaled, "steps_by_itself", "stepped_scaled_gradients", "", 1),
     (clipped_the_other, "teacher_clipped", "clipped_nothing", "", 1),
     (clipped_after_scaler, "clipped_last", "clipped_after_step", "", 1),

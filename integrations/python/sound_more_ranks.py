@@ -264,31 +264,6 @@ def evaluated_by_one(fault, rank, culprit):
         dist.barrier()
 
 
-def stages_of_a_pipeline(fault, rank, culprit):
-    """Two stages on two ranks, by send and recv; further ranks are pairs of their own."""
-    import torch.distributed as dist
-
-    torch.manual_seed(50 + rank)
-    first, other = rank % 2 == 0, rank + 1 - 2 * (rank % 2)
-    stage = nn.Sequential(nn.Linear(8, 16), nn.ReLU()) if first else nn.Linear(16, 4)
-    optimizer = torch.optim.Adam(stage.parameters())
-    for _ in range(5):
-        optimizer.zero_grad()
-        if first:
-            out = stage(torch.randn(4, 8))
-            dist.send(out.detach(), other)
-            gradient = torch.empty(4, 16)
-            dist.recv(gradient, other)
-            out.backward(gradient)
-        else:
-            given = torch.empty(4, 16)
-            dist.recv(given, other)
-            given.requires_grad_()
-            F.cross_entropy(stage(given), torch.randint(4, (4,))).backward()
-            dist.send(given.grad, other)
-        optimizer.step()
-
-
 def federated(fault, rank, culprit):
     """FedBN: ranks average all but their norm layers after four steps of their own."""
     import torch.distributed as dist
@@ -427,7 +402,7 @@ def norms_beside_shards(fault, rank, culprit):
 PROGRAMS = [
     divided_by_hand, divided_clipped_first, divided_with_dropout, wrapped_at_times, loaded_on_one_rank, sampler_of_one_rank,
     zeroed_transfer, shards_alike, two_wrapped, unused_experts, uneven_inputs, compressed, divided_state, evaluated_by_one,
-    stages_of_a_pipeline, federated, several_rates, several_limits, several_models, experts_of_ranks, divided_in_two_ways,
+    federated, several_rates, several_limits, several_models, experts_of_ranks, divided_in_two_ways,
     norms_beside_shards,
 ]
 

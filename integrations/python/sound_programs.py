@@ -24,6 +24,7 @@ import traceback
 import warnings
 
 import torch
+import torch._dynamo  # here, as each child would else import it by itself
 from torch import nn
 from torch.nn import functional as F
 
@@ -44,16 +45,35 @@ FAULTS = sound_planted.FAULTS + sound_ranks.FAULTS + sound_documented.FAULTS + s
 
 
 def run_alone(program, fault, seed):
-    """What was found, as text."""
+    """What was found, as text, by a process of its own: forked, as PyTorch is imported here by now."""
     directory = new_directory()
-    torch.manual_seed(seed)
-    ott.set_text_sink(lambda text: None)
-    start_observation()
-    program(fault)
-    ott.torch.finish()
-    found = findings_of(directory)
+    sys.stdout.flush()
+    child = os.fork()
+    if not child:
+        run_in_child(program, fault, seed, directory)
+    os.waitpid(child, 0)
+    with open(os.path.join(directory, "output"), encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    found = text[text.index("Traceback") :] if "Traceback" in text else findings_of(directory)
     shutil.rmtree(directory)
     return found
+
+
+def run_in_child(program, fault, seed, directory):
+    """Never returns."""
+    try:
+        signal.alarm(120)
+        with open(os.path.join(directory, "output"), "w", encoding="utf-8") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        torch.manual_seed(seed)
+        start_observation()
+        program(fault)
+        ott.torch.finish()
+    except BaseException:  # noqa: BLE001  as the interpreter would
+        traceback.print_exc()
+    finally:
+        os._exit(0)
 
 
 def findings_of(directory):
@@ -94,14 +114,14 @@ def fork_rank(jobs, rank, ranks, port, directory, seed):
     if child:
         return child
     try:
-        signal.alarm(120 + 60 * len(jobs))
+        signal.alarm(60 + 20 * len(jobs))
         import torch.distributed as dist
 
         with open(os.path.join(directory, f"output{rank}"), "w", encoding="utf-8") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
         os.environ.update({"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
-        dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
+        dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=20))
         sound_ranks.wrap_transport()
         for number, (program, fault) in enumerate(jobs):
             set_directory(os.path.join(directory, str(number)))

@@ -1,6 +1,7 @@
 #include "ott/questions/sound/sound.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -9,8 +10,10 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/dist/directory/run_directory.h"
@@ -49,34 +52,101 @@ std::vector<std::string> JoinRanksByValue(const std::map<std::string, std::vecto
   return parts;
 }
 
-// The first iteration in which ranks differ; those that are not with the majority, or all where there is
-// none.
+SoundFinding MakeFinding(const JoinedFact& joined, int64_t iteration) {
+  SoundFinding finding;
+  finding.set_rule(joined.fact.rule());
+  finding.set_iteration(iteration);
+  finding.add_names(joined.fact.name());
+  return finding;
+}
+
+// Names the ranks that are not with the majority, or all where there is none, and what each has.
+void AddMinority(const std::map<std::string, std::vector<int>>& ranks_by_value, const std::string& after,
+                 SoundFinding* finding) {
+  size_t num_ranks = 0;
+  for (const auto& [value, ranks] : ranks_by_value) num_ranks += ranks.size();
+  const auto largest =
+      std::max_element(ranks_by_value.begin(), ranks_by_value.end(),
+                       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  const bool has_majority = 2 * largest->second.size() > num_ranks;
+  for (const auto& [value, ranks] : ranks_by_value) {
+    if (has_majority && value == largest->first) continue;
+    finding->mutable_ranks()->Add(ranks.begin(), ranks.end());
+  }
+  std::sort(finding->mutable_ranks()->begin(), finding->mutable_ranks()->end());
+  finding->set_seen(absl::StrCat(absl::StrJoin(JoinRanksByValue(ranks_by_value), "; "), after,
+                                 has_majority ? "" : " (no majority: none of them is to blame by itself)"));
+}
+
+// The first iteration in which ranks differ.
 std::optional<SoundFinding> FindDifference(const JoinedFact& joined) {
   int64_t before = -1;
   for (const int64_t iteration : CommonIterations(joined)) {
     std::map<std::string, std::vector<int>> ranks_by_value;
     for (const auto& [rank, values] : joined.values) ranks_by_value[values.at(iteration)].push_back(rank);
     if (ranks_by_value.size() > 1) {
-      SoundFinding finding;
-      finding.set_rule(joined.fact.rule());
-      finding.set_iteration(iteration);
-      finding.add_names(joined.fact.name());
-      const auto largest =
-          std::max_element(ranks_by_value.begin(), ranks_by_value.end(),
-                           [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-      const bool has_majority = 2 * largest->second.size() > joined.values.size();
-      for (const auto& [value, ranks] : ranks_by_value) {
-        if (has_majority && value == largest->first) continue;
-        finding.mutable_ranks()->Add(ranks.begin(), ranks.end());
-      }
-      std::sort(finding.mutable_ranks()->begin(), finding.mutable_ranks()->end());
-      std::string seen = absl::StrJoin(JoinRanksByValue(ranks_by_value), "; ");
-      if (!has_majority) absl::StrAppend(&seen, " (no majority: none of them is to blame by itself)");
-      if (iteration > before + 1) absl::StrAppend(&seen, "; looked at last in iteration ", before);
-      finding.set_seen(std::move(seen));
+      SoundFinding finding = MakeFinding(joined, iteration);
+      AddMinority(ranks_by_value, "", &finding);
+      if (iteration > before + 1)
+        finding.mutable_seen()->append(absl::StrCat("; looked at last in iteration ", before));
       return finding;
     }
     before = iteration;
+  }
+  return std::nullopt;
+}
+
+// The first iteration in which ranks have other results of the same.
+std::optional<SoundFinding> FindOtherResult(const JoinedFact& joined) {
+  for (const int64_t iteration : CommonIterations(joined)) {
+    std::map<std::string, std::map<std::string, std::vector<int>>> by_given;
+    for (const auto& [rank, values] : joined.values) {
+      const std::pair<std::string, std::string> value =
+          absl::StrSplit(values.at(iteration), absl::MaxSplits(' ', 1));
+      if (!value.first.empty()) by_given[value.first][value.second].push_back(rank);
+    }
+    for (const auto& [given, ranks_by_result] : by_given) {
+      if (ranks_by_result.size() < 2) continue;
+      SoundFinding finding = MakeFinding(joined, iteration);
+      AddMinority(ranks_by_result, ", of the same", &finding);
+      return finding;
+    }
+  }
+  return std::nullopt;
+}
+
+// The first iteration in which ranks did not get the sum of what all gave.
+std::optional<SoundFinding> FindWrongSum(const JoinedFact& joined) {
+  if (joined.values.size() < static_cast<size_t>(joined.fact.group_size())) return std::nullopt;
+  for (const int64_t iteration : CommonIterations(joined)) {
+    double given = 0;
+    double error = 0;
+    std::map<int, double> got_by_rank;
+    std::set<std::string> calls;
+    for (const auto& [rank, values] : joined.values) {
+      const std::vector<std::string> parts = absl::StrSplit(values.at(iteration), ' ');
+      double of_rank[3] = {};
+      if (parts.size() != 4) return std::nullopt;
+      calls.insert(parts[3]);
+      for (int i = 0; i < 3; ++i) {
+        if (!absl::SimpleAtod(parts[i], &of_rank[i]) || !std::isfinite(of_rank[i])) return std::nullopt;
+      }
+      given += of_rank[0];
+      got_by_rank[rank] = of_rank[1];
+      error += of_rank[2];
+    }
+    if (calls.size() > 1) continue;
+    SoundFinding finding = MakeFinding(joined, iteration);
+    std::vector<std::string> seen;
+    for (const auto& [rank, got] : got_by_rank) {
+      if (std::abs(got - given) <= error) continue;
+      finding.add_ranks(rank);
+      seen.push_back(absl::StrCat("rank ", rank, " got ", got));
+    }
+    if (finding.ranks().empty()) continue;
+    finding.set_seen(
+        absl::StrCat(absl::StrJoin(seen, ", "), "; all gave ", given, ", as a weighted sum of elements"));
+    return finding;
   }
   return std::nullopt;
 }
@@ -93,16 +163,19 @@ std::optional<SoundFinding> FindSame(const JoinedFact& joined) {
     }
     for (const auto& [values, ranks] : ranks_by_values) {
       if (ranks.size() < 2) continue;
-      SoundFinding finding;
-      finding.set_rule(joined.fact.rule());
-      finding.set_iteration(common[i]);
-      finding.add_names(joined.fact.name());
+      SoundFinding finding = MakeFinding(joined, common[i]);
       finding.mutable_ranks()->Add(ranks.begin(), ranks.end());
       finding.set_seen(absl::StrCat("the same in iterations ", common[i], " and ", common[i + 1]));
       return finding;
     }
   }
   return std::nullopt;
+}
+
+std::optional<SoundFinding> FindBroken(const JoinedFact& joined) {
+  if (joined.fact.is_result()) return FindOtherResult(joined);
+  if (joined.fact.is_sum()) return FindWrongSum(joined);
+  return joined.fact.is_distinct() ? FindSame(joined) : FindDifference(joined);
 }
 
 // Facts that all ranks of their group recorded; those of others are not checked, by rule.
@@ -130,16 +203,28 @@ std::vector<JoinedFact> JoinFacts(const std::map<int, SoundRecord>& records, int
   return complete;
 }
 
-bool IsTheSameOnOtherRanks(const SoundFinding& a, const SoundFinding& b) {
-  return a.rule() == b.rule() && a.place() == b.place() && a.iteration() == b.iteration() &&
-         std::equal(a.names().begin(), a.names().end(), b.names().begin(), b.names().end());
+bool HaveTheSameNames(const SoundFinding& a, const SoundFinding& b) {
+  return std::equal(a.names().begin(), a.names().end(), b.names().begin(), b.names().end());
 }
 
-void AddFinding(const SoundFinding& finding, SoundVerdict* verdict) {
+bool HaveTheSameRanks(const SoundFinding& a, const SoundFinding& b) {
+  return std::equal(a.ranks().begin(), a.ranks().end(), b.ranks().begin(), b.ranks().end());
+}
+
+// What is the same on other ranks, or of other tensors of the same ranks, is one finding.
+void AddFinding(const SoundFinding& finding, bool merges_names, SoundVerdict* verdict) {
   for (SoundFinding& known : *verdict->mutable_findings()) {
-    if (!IsTheSameOnOtherRanks(known, finding)) continue;
-    known.mutable_ranks()->MergeFrom(finding.ranks());
-    return;
+    if (known.rule() != finding.rule() || known.place() != finding.place() ||
+        known.iteration() != finding.iteration())
+      continue;
+    if (HaveTheSameNames(known, finding)) {
+      known.mutable_ranks()->MergeFrom(finding.ranks());
+      return;
+    }
+    if (merges_names && HaveTheSameRanks(known, finding)) {
+      known.mutable_names()->MergeFrom(finding.names());
+      return;
+    }
   }
   *verdict->add_findings() = finding;
 }
@@ -203,13 +288,12 @@ SoundVerdict JudgeSound(const std::map<int, SoundRecord>& records, int num_ranks
       if (silenced.count(finding.rule()) > 0) continue;
       finding.clear_ranks();
       finding.add_ranks(rank);
-      AddFinding(finding, &verdict);
+      AddFinding(finding, /*merges_names=*/false, &verdict);
     }
   }
   for (const JoinedFact& fact : JoinFacts(records, num_ranks, &not_checked)) {
     if (silenced.count(fact.fact.rule()) > 0) continue;
-    if (auto finding = fact.fact.is_distinct() ? FindSame(fact) : FindDifference(fact))
-      AddFinding(*finding, &verdict);
+    if (auto finding = FindBroken(fact)) AddFinding(*finding, fact.fact.is_result(), &verdict);
   }
   std::stable_sort(
       verdict.mutable_findings()->begin(), verdict.mutable_findings()->end(),

@@ -49,6 +49,21 @@ SoundRecord RecordWith(int64_t iteration, const std::string& name) {
   return record;
 }
 
+SoundRecord ResultsOf(const std::string& name, std::vector<std::string> values) {
+  SoundRecord record = RecordOf(std::move(values));
+  record.mutable_facts(0)->set_name(name);
+  record.mutable_facts(0)->set_is_result(true);
+  return record;
+}
+
+SoundRecord SumOf(std::string value) {
+  SoundRecord record = RecordOf({std::move(value)});
+  record.mutable_facts(0)->set_is_sum(true);
+  record.mutable_facts(0)->add_group(0);
+  record.mutable_facts(0)->add_group(1);
+  return record;
+}
+
 TEST(Sound, NoRecordIsNoAnswer) {
   const SoundVerdict verdict = JudgeSound({}, 2, {});
   EXPECT_EQ(verdict.kind(), SoundVerdict::NOT_LOOKED_AT);
@@ -158,6 +173,54 @@ TEST(Sound, SameDataOnceOrAlwaysIsNone) {
   EXPECT_THAT(
       JudgeSound({{0, RecordOf({"a", "a"}, true)}, {1, RecordOf({"a", "a"}, true)}}, 2, {}).findings(),
       IsEmpty());
+}
+
+TEST(Sound, OtherResultsOfTheSameAreFoundOnTheRankThatIsAlone) {
+  const SoundRecord same = ResultsOf("norm.weight", {"a 1", "b 2", "c 3"});
+  const SoundRecord other = ResultsOf("norm.weight", {"a 1", "b 9", "c 9"});
+  const SoundVerdict verdict = JudgeSound({{0, same}, {1, other}, {2, same}}, 3, {});
+  ASSERT_EQ(verdict.findings_size(), 1);
+  EXPECT_EQ(verdict.findings(0).iteration(), 1);
+  EXPECT_THAT(verdict.findings(0).ranks(), ElementsAre(1));
+  EXPECT_THAT(verdict.findings(0).seen(), HasSubstr("ranks 0, 2: 2"));
+}
+
+TEST(Sound, OtherResultsOfSomethingElseAreNoFinding) {
+  const SoundRecord one = ResultsOf("norm.weight", {"a 1", " 2", "c 3"});
+  const SoundRecord two = ResultsOf("norm.weight", {"b 2", " 3", "c 3"});
+  EXPECT_EQ(JudgeSound({{0, one}, {1, two}}, 2, {}).kind(), SoundVerdict::SOUND);
+}
+
+TEST(Sound, OtherResultsOfSeveralTensorsAreOneFinding) {
+  SoundRecord one = ResultsOf("norm.weight", {"a 1"});
+  SoundRecord two = ResultsOf("norm.weight", {"a 2"});
+  one.mutable_facts()->Add()->CopyFrom(ResultsOf("norm.bias", {"d 1"}).facts(0));
+  two.mutable_facts()->Add()->CopyFrom(ResultsOf("norm.bias", {"d 2"}).facts(0));
+  const SoundVerdict verdict = JudgeSound({{0, one}, {1, two}}, 2, {});
+  ASSERT_EQ(verdict.findings_size(), 1);
+  EXPECT_THAT(verdict.findings(0).names(), ElementsAre("norm.bias", "norm.weight"));
+}
+
+TEST(Sound, RanksGetTheSumOfWhatAllGaveWithinTheirErrors) {
+  EXPECT_EQ(JudgeSound({{0, SumOf("1 3.05 0.03 0-1")}, {1, SumOf("2 2.95 0.03 0-1")}}, 2, {}).kind(),
+            SoundVerdict::SOUND);
+  const SoundVerdict verdict =
+      JudgeSound({{0, SumOf("1 3.0 0.03 0-1")}, {1, SumOf("2 2.9 0.03 0-1")}}, 2, {});
+  ASSERT_EQ(verdict.findings_size(), 1);
+  EXPECT_THAT(verdict.findings(0).ranks(), ElementsAre(1));
+  EXPECT_THAT(verdict.findings(0).seen(), HasSubstr("rank 1 got 2.9; all gave 3"));
+}
+
+TEST(Sound, ASumOfWhichARankIsMissingIsNotJudged) {
+  SoundRecord one = SumOf("1 9 0 0-1");
+  SoundRecord two = SumOf("2 9 0 0-1");
+  one.mutable_facts(0)->add_group(2);
+  two.mutable_facts(0)->add_group(2);
+  EXPECT_THAT(JudgeSound({{0, one}, {1, two}}, 3, {}).findings(), IsEmpty());
+}
+
+TEST(Sound, SumsOfOtherCallsAreNotCompared) {
+  EXPECT_THAT(JudgeSound({{0, SumOf("1 9 0 0-1")}, {1, SumOf("2 9 0 0-2")}}, 2, {}).findings(), IsEmpty());
 }
 
 }  // namespace

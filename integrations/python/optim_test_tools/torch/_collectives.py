@@ -130,7 +130,7 @@ class Collectives:
         measurement = "dist." + name.strip("_") + (f" of ranks {group}" if group else "")
         asynchronous = bool(kwargs.get("async_op")) or name == "wait" or is_functional
         if name != "wait" and name not in _PEERS and name != "batch_isend_irecv":
-            self._observer.sound.collective(name.strip("_"), group, ranks, args)
+            self._observer.sound.collective(name.strip("_"), group, ranks, args, kwargs)
         if asynchronous and name != "wait":
             measurement += " (async)"
         measurement = sys.intern(measurement)
@@ -275,6 +275,10 @@ def group_ranks(group: Optional[Any]) -> List[int]:
         return list(distributed.get_process_group_ranks(group))
     known = sys.modules["torch.distributed.distributed_c10d"]._pg_group_ranks.get(group)
     return sorted(known) if known else list(range(distributed.get_world_size()))
+
+
+def all_ranks() -> List[int]:
+    return group_ranks(None)
 
 
 def format_ranks(ranks: List[int]) -> str:

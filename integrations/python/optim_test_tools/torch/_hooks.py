@@ -22,6 +22,12 @@ else:
         return False
 
 
+def is_transforming() -> bool:
+    """Returns True within torch.func's vmap and grad, whose tensors have no memory of their own."""
+    functorch = getattr(torch._C, "_functorch", None)
+    return hasattr(functorch, "peek_interpreter_stack") and functorch.peek_interpreter_stack() is not None
+
+
 # Arguments of a module's hook with which it is called for a forward pass that raises, too: from 2.0 on.
 ALWAYS = {"always_call": True} if int(torch.__version__.split(".")[0]) >= 2 else {}
 

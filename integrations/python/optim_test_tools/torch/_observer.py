@@ -328,13 +328,15 @@ class Observer:
     # Modules: the outermost one's forward pass. Within it no module is watched.
 
     def _before_module(self, module: Any, args: Any) -> None:
-        if _hooks.is_compiling():
+        if _hooks.is_compiling() or _hooks.is_transforming():
             return
         self._begin_forward(module, args, _hooks.keyword_arguments(2))
 
     @_guarded
     def _begin_forward(self, module: Any, args: Any, kwargs: Dict[str, Any]) -> None:
         trains = torch.is_grad_enabled()
+        if not trains and self._forward_end is None:
+            self.sound.begin_evaluation(module)
         if self._run is None and trains and any(p.requires_grad for p in module.parameters()):
             self.start(module)
         if not self.measures_this_thread():
@@ -400,7 +402,7 @@ class Observer:
             self._before_forward = False
             self._add_loss(args, kwargs)
             self._micro_step += 1
-            self.sound.begin_backward(args[0] if args else kwargs.get("tensors"))
+            self.sound.begin_backward(args[0] if args else kwargs.get("tensors"), kwargs.get("inputs") is not None)
         try:
             return original(*args, **kwargs)
         finally:

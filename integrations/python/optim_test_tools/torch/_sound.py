@@ -23,6 +23,7 @@ from ._sound_scaling import Scaling
 from ._sound_schedules import Schedules
 from ._sound_steps import Steps
 from ._sound_training import Training, guarded, parameters_of
+from ._sound_witnesses import Witnesses
 
 
 class Sound:
@@ -30,7 +31,8 @@ class Sound:
 
     def __init__(self, models: Any, collectives: Any):
         self._training = Training(models, collectives)
-        self._passes = Passes(self._training)
+        self._witnesses = Witnesses(self._training)
+        self._passes = Passes(self._training, self._witnesses)
         self._gradients = Gradients(self._training)
         self._scaling = Scaling(self._training)
         self._steps = Steps(self._training)
@@ -61,7 +63,7 @@ class Sound:
         unknown = sorted(training.silenced - set(RULES))
         if unknown:
             say(f"sound.silence: there is no rule {', '.join(unknown)}")
-        training.record = Record(os.path.join(run_dir, f"rank_{ranks.rank:05d}", "sound.json"))
+        training.start(Record(os.path.join(run_dir, f"rank_{ranks.rank:05d}", "sound.json")))
         self._replicas.start(ranks.size)
         if not hasattr(torch.Tensor, "untyped_storage"):
             training.record.not_checked("missing_gradient", f"PyTorch {torch.__version__} does not tell which tensors share memory")
@@ -79,6 +81,9 @@ class Sound:
         self._passes.unhook()
         self._schedules.finish()
         self._reductions.finish()
+        self._gradients.finish()
+        self._steps.finish()
+        self._witnesses.finish()
         self._passes.finish()
         self._replicas.finish()
         self._training.record.write()
@@ -94,16 +99,24 @@ class Sound:
             self._training.read_structure()
         self._reductions.begin_forward(module)
         self._replicas.begin_forward(module, root, inputs)
+        self._witnesses.begin_forward()
         self._passes.begin_forward(module, root)
+
+    @guarded
+    def begin_evaluation(self, module: Any) -> None:
+        """A forward pass without gradients, of the outermost module; also before the run starts."""
+        self._passes.check_estimated(_hooks.unwrap(module))
 
     def end_forward(self) -> None:
         self._passes.unhook()
+        self._witnesses.is_in_pass = False
 
     @guarded
-    def begin_backward(self, losses: Any) -> None:
+    def begin_backward(self, losses: Any, has_inputs: bool) -> None:
         loss = next(_hooks.tensors_in(losses), None)
         self._scaling.begin_backward(loss)
-        self._gradients.begin_backward(loss)
+        self._gradients.begin_backward(loss, has_inputs)
+        self._witnesses.is_in_pass = True
 
     @guarded
     def end_backward(self) -> None:
@@ -111,6 +124,7 @@ class Sound:
         self._gradients.end_backward()
         self._scaling.end_backward()
         self._passes.end_backward()
+        self._witnesses.end_backward()
 
     # Clipping and scalers.
 
@@ -158,13 +172,14 @@ class Sound:
         self._passes.check_modes(optimizer)
         self._reductions.end_step(optimizer, self._training.state_of(optimizer))
         self._steps.keep_used(optimizer)
+        self._schedules.end_step(optimizer)
 
     @guarded
     def skip_step(self, optimizer: Any) -> None:
         """A scaler left it out."""
         state = self._training.state_of(optimizer)
         state.num_skipped += 1
-        state.used, state.kept, state.zeroed = [], [], None
+        state.used, state.kept, state.added, state.zeroed = [], [], [], None
 
     @guarded
     def finish_iteration(self, iteration: int) -> None:
@@ -175,6 +190,7 @@ class Sound:
         was_replaced = training.check_structure()
         self._steps.check_orphans()
         self._data.finish_iteration()
+        self._witnesses.finish_iteration()
         self._replicas.finish_iteration()
         self._reductions.finish_iteration()
         self._passes.finish_iteration(was_replaced)
@@ -187,9 +203,10 @@ class Sound:
     # Collectives, loaders and checkpoints.
 
     @guarded
-    def collective(self, name: str, label: str, ranks: List[int], args: Sequence[Any]) -> None:
-        self._reductions.collective(name, ranks, args)
+    def collective(self, name: str, label: str, ranks: List[int], args: Sequence[Any], kwargs: Dict[str, Any]) -> None:
+        self._reductions.collective(name, ranks, args, kwargs)
         self._replicas.collective(name, label, ranks, args)
+        self._witnesses.collective(name, ranks)
 
     @guarded
     def transferred(self, label: str, ranks: List[int], args: Sequence[Any]) -> None:

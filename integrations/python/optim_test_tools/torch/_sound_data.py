@@ -10,6 +10,8 @@ from . import _hooks
 from ._sound_schedules import Schedules
 from ._sound_training import Training, sample_digest
 
+_COMPARED_BATCHES = 3
+
 
 class Data:
     """Looks at what loaders give, as far as steps learn from it."""
@@ -23,6 +25,12 @@ class Data:
         self._num_batches = 0
         self._first_batches: List[str] = []
         self._steps_at_pass = 0
+        # First batches of the last pass of a loader that shuffles, and of this one.
+        self._last_pass: "weakref.WeakKeyDictionary[Any, Tuple[List[str], int]]" = weakref.WeakKeyDictionary()
+        self._pass: List[str] = []
+        # Batches of which each worker gave one in its turn, and groups of them that were all alike.
+        self._turn: List[str] = []
+        self._alike: List[str] = []
 
     def install(self, patches: _hooks.Patches) -> None:
         sampler = sys.modules.get("torch.utils.data.distributed")
@@ -38,16 +46,57 @@ class Data:
         training.check("loader_restarted")
         if training.num_steps >= self._steps_at_pass + 2:
             self._schedules.end_pass()
+        self._keep_pass()
         self._loader, self._num_batches, self._steps_at_pass = loader, 0, training.num_steps
+        self._pass, self._turn, self._alike = [], [], []
 
     def next_batch(self, batch: Any) -> None:
         self._num_batches += 1
+        digest = sample_digest(list(_hooks.tensors_in(batch)))
+        self._check_workers(digest)
+        self._check_order(digest)
         if self._num_batches == 1:
-            self._first_batches.append(sample_digest(list(_hooks.tensors_in(batch))))
+            self._first_batches.append(digest)
             if len(self._first_batches) >= 3 and len(set(self._first_batches[-3:])) == 1:
                 seen = "three steps in a row began the loader anew and used its first batch alone"
                 first = max(self._training.iteration - 2, 0)
                 self._training.find("loader_restarted", [], seen, _hooks.place_of_caller(), first)
+
+    def _check_workers(self, digest: str) -> None:
+        """Looks whether workers give the same batches: in two turns all of them alike, and other ones in each turn."""
+        loader = self._loader
+        number = getattr(loader, "num_workers", 0)
+        if number < 2 or not digest or not getattr(loader, "batch_size", None):
+            return
+        self._training.check("workers_repeat")
+        self._turn.append(digest)
+        if len(self._turn) < number:
+            return
+        is_alike = len(set(self._turn)) == 1
+        self._alike = [*self._alike, digest] if is_alike else []
+        self._turn = []
+        if len(self._alike) == 2 and len(set(self._alike)) == 2:
+            seen = f"its {number} workers give the same batches, each in its turn"
+            name = type(getattr(loader, "dataset", None)).__name__
+            self._training.find("workers_repeat", [name], seen, iteration=max(self._training.iteration - 2 * number + 1, 0))
+
+    def _check_order(self, digest: str) -> None:
+        """Looks whether two passes in a row of a loader that shuffles begin with the same batches."""
+        if type(getattr(self._loader, "sampler", None)).__name__ != "RandomSampler" or len(self._pass) == _COMPARED_BATCHES:
+            return
+        self._pass.append(digest)
+        if len(self._pass) < _COMPARED_BATCHES:
+            return
+        self._training.check("epoch_not_reshuffled")
+        before, steps = self._last_pass.get(self._loader, ([], 0))
+        if before == self._pass and steps >= 2 and len(set(before)) > 1:
+            seen = f"two epochs in a row begin with the same {_COMPARED_BATCHES} batches"
+            self._training.find("epoch_not_reshuffled", ["RandomSampler"], seen)
+
+    def _keep_pass(self) -> None:
+        """Notes how the pass that ends began, and how many steps learned from it."""
+        if self._loader is not None and len(self._pass) == _COMPARED_BATCHES:
+            self._last_pass[self._loader] = (self._pass, self._training.num_steps - self._steps_at_pass)
 
     def _start_sampler(self, original: Any, sampler: Any) -> Any:
         if self._training.is_on and getattr(sampler, "shuffle", False):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import torch
 from torch import nn
@@ -17,15 +17,26 @@ class Gradients:
     def __init__(self, training: Training):
         self._training = training
         self._found_nonfinite = False
+        # Losses of the backward passes since gradients were zeroed or used last.
+        self._losses = _hooks.WeakIds()
+        self._twice = 0  # iteration + 1 in which a loss went backward again
+        # Optimizers that never stepped and zeroed new gradients: name, how often, and since which iteration.
+        self._thrown_away: Dict[int, Tuple[str, int, int]] = {}
 
     def install(self, patches: _hooks.Patches) -> None:
         patches.wrap(torch.optim.Optimizer, "zero_grad", self._zero_optimizer)
         patches.wrap(nn.Module, "zero_grad", self._zero_module)
 
-    def begin_backward(self, loss: Any) -> None:
+    def begin_backward(self, loss: Any, has_inputs: bool) -> None:
+        """has_inputs: it is told which tensors get gradients."""
         training = self._training
         if loss is not None and loss.numel() == 1 and loss.device.type == "cpu":
             training.is_finite = training.is_finite and bool(torch.isfinite(loss.detach()).all())
+        if loss is not None and loss.numel() == 1 and not has_inputs:
+            training.check("backward_twice")
+            if loss in self._losses and any(p.grad is not None for o in training.optimizers for p in parameters_of(o)):
+                self._twice = training.iteration + 1
+            self._losses.add(loss)
         for state in training.optimizers.values():
             if state.used:
                 training.check("gradients_not_zeroed")
@@ -46,7 +57,9 @@ class Gradients:
     def end_backward(self) -> None:
         for state in self._training.optimizers.values():
             # A gradient that was added to is still not cleared; one that was replaced is.
-            state.used = [(p, key, p.grad._version) for p, key, _ in state.used if p.grad is not None and id(p.grad) == key]
+            state.used = [used for used in state.used if used[0].grad is not None and id(used[0].grad) == used[1]]
+            state.added += [(p, key) for p, key, version in state.used if p.grad._version != version or _hooks.is_sharded(p)]
+            state.used = [(p, key, p.grad._version) for p, key, _ in state.used]
 
     def _zero_optimizer(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         self._zeroes([optimizer])
@@ -60,28 +73,45 @@ class Gradients:
 
     @guarded
     def _zeroes(self, optimizers: Sequence[Any]) -> None:
+        self._losses, self._twice = _hooks.WeakIds(), 0
         for optimizer in optimizers:
             state = self._training.state_of(optimizer)
             is_fresh = self._training.num_backwards > state.num_backwards
             if is_fresh and any(p.grad is not None for p in parameters_of(optimizer)):
                 state.zeroed = (self._training.num_backwards, _hooks.place_of_caller())
+                if state.num_steps + state.num_skipped == 0 and any(p.grad is not None and is_nonzero(p.grad) for p in parameters_of(optimizer)):
+                    _, number, first = self._thrown_away.get(id(optimizer), ("", 0, self._training.iteration))
+                    self._thrown_away[id(optimizer)] = (state.name, number + 1, first)
 
     def begin_update(self, optimizer: Any, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
         training = self._training
         state = training.state_of(optimizer)
+        self._thrown_away.pop(id(optimizer), None)
         training.check("gradients_zeroed_before_step")
         if state.zeroed is not None and state.zeroed[0] == training.num_backwards and not any(is_nonzero(g) for _, g in gradients):
             seen = "the step found no gradients, which were there before"
             names = [training.name_of(p) for p in list(parameters_of(optimizer))[:1]]
             training.find("gradients_zeroed_before_step", names, seen, state.zeroed[1])
         state.zeroed = None
+        if self._twice:
+            seen = "backward() was called twice for one loss, so its gradients count twice"
+            training.find("backward_twice", [], seen, iteration=self._twice - 1)
+        self._losses, self._twice = _hooks.WeakIds(), 0
         if state.kept and state.num_steps > 0 and training.num_backwards > state.num_backwards:
-            kept = [training.name_of(p) for p, _, _ in state.used]
+            kept = list(dict.fromkeys(training.name_of(p) for p, key in state.added if id(p.grad) == key))
             if kept:
                 training.find("gradients_not_zeroed", kept, "the gradient of the step before was still there, and was added to")
-        state.kept = []
+        state.kept, state.added = [], []
         if training.looks_at_values() or not training.is_finite:
             self._check_finite(optimizer, gradients)
+
+    def finish(self) -> None:
+        """Tells of optimizers that never stepped: only the end tells that."""
+        self._training.check("optimizer_never_steps")
+        for name, number, first in self._thrown_away.values():
+            if number >= 3:
+                seen = f"zeroed new gradients {number} times, and step() was never called"
+                self._training.find("optimizer_never_steps", [name], seen, iteration=first)
 
     def _check_finite(self, optimizer: Any, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
         if getattr(optimizer, "found_inf", None) is not None:

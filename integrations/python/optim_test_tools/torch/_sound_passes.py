@@ -10,6 +10,7 @@ from torch import nn
 
 from . import _hooks, _modules
 from ._sound_training import Training, guarded, parameters_of, sample_of
+from ._sound_witnesses import Witnesses
 
 _LINEAR = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
@@ -19,8 +20,13 @@ _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropo
 class Passes:
     """Looks into the modules of the first iterations, and of those after modules were replaced."""
 
-    def __init__(self, training: Training):
+    def __init__(self, training: Training, witnesses: Witnesses):
         self._training = training
+        self._witnesses = witnesses
+        self._estimated = _hooks.WeakIds()
+        # Parameters that ran within a reentrant checkpoint none of whose inputs wants a gradient.
+        self._checkpointed: Set[int] = set()
+        self._is_checkpoint_deaf = False
         self._module_hook: Optional[Any] = None
         self._calls: List[Tuple[Any, bool, Set[int], Set[int]]] = []
         self._storages: List[Any] = []
@@ -31,6 +37,16 @@ class Passes:
 
     def install(self, patches: _hooks.Patches) -> None:
         patches.wrap(torch, "compile", self._compile)
+        checkpoint = sys.modules.get("torch.utils.checkpoint")
+        if checkpoint is not None:
+            patches.wrap(checkpoint.CheckpointFunction, "forward", self._checkpoint)
+
+    def _checkpoint(self, original: Any, *args: Any, **kwargs: Any) -> Any:
+        self._is_checkpoint_deaf = not any(tensor.requires_grad for tensor in _hooks.tensors_in(args))
+        try:
+            return original(*args, **kwargs)
+        finally:
+            self._is_checkpoint_deaf = False
 
     def _compile(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         self._training.compiles = True  # what it traces must have no hooks of ours
@@ -40,9 +56,41 @@ class Passes:
         training = self._training
         training.forwards.setdefault(id(root), (root, []))[1].append(root.training)
         training.compiles = training.compiles or _modules.compiles() or any(map(_is_compiled, module.modules()))
+        if training.iteration < training.look_until:
+            self._check_stages(root)
+            if not root.training:
+                self.check_estimated(root)
         if training.iteration < training.look_until and not training.compiles:
             self.unhook()
             self._module_hook = torch.nn.modules.module.register_module_forward_hook(self._saw_module)
+
+    def _check_stages(self, root: nn.Module) -> None:
+        """Modules that say by MMPretrain's and MMDetection's names that a part of them is frozen."""
+        for module in root.modules():
+            number = getattr(module, "frozen_stages", None)
+            if isinstance(number, int) and number >= 1 and hasattr(module, "_freeze_stages"):
+                self._training.check("stages_not_frozen")
+                if all(p.requires_grad for p in module.parameters()):
+                    seen = f"has frozen_stages={number}, and all of its parameters want gradients"
+                    self._training.find("stages_not_frozen", [type(module).__name__], seen)
+
+    def check_estimated(self, root: nn.Module) -> None:
+        """Looks, once for each model, at vectors that a spectral norm keeps: after an estimate u is what the weight makes of v."""
+        if root in self._estimated:
+            return
+        self._estimated.add(root)
+        for name, module in root.named_modules():
+            for hook in module._forward_pre_hooks.values():
+                if type(hook).__name__ != "SpectralNorm" or module.training:
+                    continue
+                weight = hook.reshape_weight_to_matrix(getattr(module, hook.name + "_orig").detach())
+                u, v = getattr(module, hook.name + "_u"), getattr(module, hook.name + "_v")
+                self._training.check("spectral_norm_not_estimated")
+                # By chance more than a half only with few rows.
+                cosine = abs(float(nn.functional.cosine_similarity(weight @ v, u, 0)))
+                if cosine < 0.5 and len(u) > 1:
+                    seen = f"its vectors are as they were drawn: their cosine is {cosine:.2f} instead of 1"
+                    self._training.find("spectral_norm_not_estimated", [name or type(module).__name__], seen)
 
     def unhook(self) -> None:
         hook, self._module_hook = self._module_hook, None
@@ -58,11 +106,14 @@ class Passes:
             if parameter is not None:
                 ran = self._training.ran.get(id(parameter))
                 self._training.ran[id(parameter)] = (parameter, grad or (ran is not None and ran[1]))
+                if self._is_checkpoint_deaf:
+                    self._checkpointed.add(id(parameter))
                 if id(parameter) not in self._training.names:
                     self._training.names[id(parameter)] = f"a parameter of {type(module).__name__}, which is part of no model"
         self._calls.append((module, grad, self._storages_of(args), self._storages_of(output)))
         if type(module) is nn.Dropout:
             self._check_dropout(module, args, output)
+            self._witnesses.saw_dropout(module, args, output)
         if type(module) in _LINEAR and isinstance(output, torch.Tensor):
             self._check_dtype(module, args, output)
 
@@ -162,7 +213,10 @@ class Passes:
                 continue  # a copy that something else writes
             module = next((m for m, *_ in self._calls if any(p is parameter for p in m._parameters.values())), None)
             user = self._find_user(module)
-            if user is not None:
+            if user is None and key in self._checkpointed and not self._training.ran[key][1]:
+                seen = "it ran without gradients", "a checkpoint none of whose inputs wants a gradient", first
+                lost.setdefault(seen, []).append((parameter, before))
+            elif user is not None:
                 why = "its result was detached" if self._training.ran[key][1] else "it ran without gradients"
                 lost.setdefault((why, self._training.module_name(user), first), []).append((parameter, before))
         for (why, user, first), items in lost.items():

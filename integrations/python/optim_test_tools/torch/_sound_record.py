@@ -25,6 +25,22 @@ RULES: Dict[str, Tuple[str, str]] = {
         "Gradients stay from backward() to the step that uses them.",
         "Call zero_grad() before backward() or after step().",
     ),
+    "optimizer_never_steps": (
+        "An optimizer whose parameters get gradients steps.",
+        "Call optimizer.step() after backward().",
+    ),
+    "step_without_gradients": (
+        "A step that follows a backward pass has gradients.",
+        "Look for a loss that was made anew from its value, for frozen parameters, and for parameters that no model has any more.",
+    ),
+    "backward_twice": (
+        "One backward pass of a loss gives its gradients.",
+        "Take one of the two calls of backward() away, or zero the gradients in between.",
+    ),
+    "update_rounded_away": (
+        "A parameter changes in steps with gradients and a rate above zero.",
+        "Keep a copy of the parameters in float32 for the optimizer, as autocast does, or raise the rate.",
+    ),
     "parameter_in_two_optimizers": (
         "A gradient is applied to a parameter once.",
         "Take the parameter out of one of the optimizers, or compute a gradient for each.",
@@ -60,6 +76,14 @@ RULES: Dict[str, Tuple[str, str]] = {
     "dropout_drops_nothing": (
         "A dropout layer in training mode drops some of its elements.",
         "Look for what replaces its forward() or dropout itself.",
+    ),
+    "stages_not_frozen": (
+        "A module whose frozen_stages is 1 or more has frozen parameters.",
+        "Call model.train() before the loop, where _freeze_stages() is called.",
+    ),
+    "spectral_norm_not_estimated": (
+        "A spectral norm was estimated, in training mode, before it is used in eval mode.",
+        "Call the model once in training mode before the first evaluation, or use torch.nn.utils.parametrizations.spectral_norm.",
     ),
     "tied_weights_broken": (
         "Parameters that were one tensor stay one.",
@@ -105,6 +129,10 @@ RULES: Dict[str, Tuple[str, str]] = {
         "Each epoch has an order of its own.",
         "Call sampler.set_epoch(epoch) as each epoch begins.",
     ),
+    "workers_repeat": (
+        "Each worker of a loader gives samples of its own.",
+        "Divide an IterableDataset by get_worker_info(), and seed NumPy in worker_init_fn by torch.initial_seed().",
+    ),
     "loader_restarted": (
         "A loader goes on from batch to batch.",
         "Make iter(loader) once for each epoch, and not for each batch.",
@@ -112,6 +140,10 @@ RULES: Dict[str, Tuple[str, str]] = {
     "scheduler_before_optimizer": (
         "scheduler.step() follows optimizer.step(), or else the first rate is never used.",
         "Call scheduler.step() after optimizer.step().",
+    ),
+    "scheduler_of_idle_optimizer": (
+        "A scheduler changes the rates of the optimizer that steps.",
+        "Make the scheduler after the optimizer, and again where the optimizer is made anew.",
     ),
     "scheduler_not_stepped": (
         "A scheduler that was made for an optimizer is stepped, at least once in an epoch.",
@@ -128,6 +160,10 @@ RULES: Dict[str, Tuple[str, str]] = {
     "resumed_without_scaler": (
         "A training that goes on from a checkpoint goes on with its scale.",
         "Call scaler.load_state_dict() with what the checkpoint has.",
+    ),
+    "resumed_without_random_state": (
+        "A training that goes on from a checkpoint goes on with its random numbers.",
+        "Call torch.set_rng_state() with what the checkpoint has.",
     ),
     "gradients_differ": (
         "Replicas step with the same gradients, bit for bit, once these were reduced.",
@@ -157,6 +193,18 @@ RULES: Dict[str, Tuple[str, str]] = {
         "Each replica has samples of its own, or else they compute the same gradient.",
         "Use DistributedSampler, or seed the sampler by rank.",
     ),
+    "dropout_differs": (
+        "Ranks that divide a layer between them drop the same of what all of them hold.",
+        "Seed the generator alike along this axis, or use a generator for what is divided and another one for the rest.",
+    ),
+    "shards_alike": (
+        "Each rank holds a part of its own of a divided parameter.",
+        "Draw the whole parameter and divide it, or seed each rank by its place along the axis.",
+    ),
+    "transfer_changed": (
+        "What ranks get of an all_reduce or all_gather is what they gave.",
+        "Look at the network and the devices: `ott crosscheck` or a copy that is read back.",
+    ),
     "transfer_differs": (
         "All ranks of a group get the same from a broadcast, all_reduce or all_gather, bit for bit.",
         "Look at the network and the device of the rank that has another result, by `ott crosscheck` or a copy that is read back.",
@@ -169,8 +217,8 @@ RULES: Dict[str, Tuple[str, str]] = {
 
 # Each record says that no rule looks at these.
 NEVER_CHECKED = (
-    "transfers that do not wait or are on a device, shards that are alike, the order of labels beside inputs, the size of gradients, "
-    "buffers, random generators, and the position in the data"
+    "transfers that do not wait or are on a device, the order of labels beside inputs, the size of gradients, buffers, "
+    "and the position in the data"
 )
 
 _FIRST_ROWS = 64
@@ -212,12 +260,13 @@ class Record:
         self._next_write = 0.0
         return True
 
-    def fact(self, rule: str, name: str, group: Sequence[int], iteration: int, value: str, is_distinct: bool = False) -> None:
+    def fact(self, rule: str, name: str, group: Sequence[int], iteration: int, value: str, kinds: Sequence[str] = ()) -> None:
+        """kinds: fields of SoundFact that are true, such as "is_distinct"."""
         self.check(rule)
         key = (rule, name, tuple(group))
         fact = self._facts.get(key)
         if fact is None:
-            fact = {"rule": rule, "name": name, "group": list(group), "is_distinct": is_distinct, "iterations": [], "values": []}
+            fact = {"rule": rule, "name": name, "group": list(group), "iterations": [], "values": [], **dict.fromkeys(kinds, True)}
             self._facts[key] = fact
         stride = self._strides.get(key, 1)
         if iteration >= _FIRST_ROWS and iteration % stride:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
@@ -36,6 +38,10 @@ class Reductions:
         # By group: its ranks, how many results were read, and their digest.
         self.transfers: Dict[str, Tuple[List[int], int, str]] = {}
         self._num_transfers: Dict[str, int] = {}
+        # Sums of this iteration, by group: its ranks, given, got, error; and how many calls there were before and are now.
+        self.sums: Dict[str, Tuple[List[int], float, float, float]] = {}
+        self.num_calls: Dict[str, List[int]] = {}
+        self._given: Optional[Tuple[float, float]] = None
 
     def begin_forward(self, module: Any) -> None:
         ddp = _hooks.find_ddp(module)
@@ -55,8 +61,9 @@ class Reductions:
         assert self._training.record is not None
         self._training.record.not_checked("gradients_not_reduced", reason)
 
-    def collective(self, name: str, ranks: List[int], args: Sequence[Any]) -> None:
+    def collective(self, name: str, ranks: List[int], args: Sequence[Any], kwargs: Dict[str, Any]) -> None:
         """Called before the collective."""
+        self._given = _given(name, args, kwargs)
         if "object" in name or name in ("barrier", "monitored_barrier", "broadcast_coalesced"):
             return
         tensors = list(_hooks.tensors_in(list(args[:1])))
@@ -79,8 +86,22 @@ class Reductions:
         if number >= _MAX_TRANSFERS or any(t.device.type != "cpu" for t in tensors):
             return
         self._num_transfers[label] = number + 1
+        self._add_sum(label, ranks, tensors, 1 + number / _MAX_TRANSFERS)
         _, count, before = self.transfers.get(label, (ranks, 0, ""))
         self.transfers[label] = (ranks, count + 1, hash_text(before + sample_digest(tensors)))
+
+    def _add_sum(self, label: str, ranks: List[int], results: List[torch.Tensor], factor: float) -> None:
+        """Adds a weighted sum of some elements, which a sum over ranks and a gathering leave as it is."""
+        given, self._given = self._given, None
+        if given is None:
+            return
+        size = len(ranks) or sys.modules["torch.distributed"].get_world_size()
+        parts = [part for tensor in results for part in (tensor.reshape(size, -1) if len(results) == 1 and given[1] < 0 else [tensor])]
+        got = sum(_weighted_sum(part)[0] for part in parts)
+        _, before, got_before, error = self.sums.get(label, (ranks, 0.0, 0.0, 0.0))
+        error += factor * 4 * size * abs(given[1])
+        self.sums[label] = (ranks, before + factor * given[0], got_before + factor * got, error)
+        self.num_calls.setdefault(label, [0, 0])[1] += 1
 
     def begin_update(self) -> None:
         """Looks whether a gradient that was averaged was added up over the ranks once more."""
@@ -142,8 +163,34 @@ class Reductions:
         self._reductions_before = self._training.collectives.num_reductions
         self._num_elements, self._has_forward = 0, False
         self._again, self.was_local = None, False
-        self._num_transfers = {}
+        self._num_transfers, self.sums = {}, {}
+        for calls in self.num_calls.values():
+            calls[0] = calls[1]
 
     def finish(self) -> None:
         self._look_for_average()
         self._find_local()
+
+
+def _given(name: str, args: Sequence[Any], kwargs: Dict[str, Any]) -> Optional[Tuple[float, float]]:
+    """What a rank gives to a collective that leaves sums as they are, and the error; the error is negative where results lie in one tensor."""
+    number = 1 if name.startswith("all_gather") else 0
+    if name not in ("all_reduce", "all_gather", "all_gather_into_tensor") or len(args) <= number or not isinstance(args[number], torch.Tensor):
+        return None
+    total = sys.modules["torch.distributed"].ReduceOp.SUM
+    is_other = name == "all_reduce" and kwargs.get("op", args[1] if len(args) > 1 else total) != total
+    tensor = args[number]
+    if is_other or tensor.device.type != "cpu" or not tensor.is_floating_point() or _hooks.is_sharded(tensor):
+        return None
+    given, error = _weighted_sum(tensor)
+    return given, -error if name == "all_gather_into_tensor" else error
+
+
+def _weighted_sum(tensor: torch.Tensor) -> Tuple[float, float]:
+    """Of some elements, and what rounding may make of it."""
+    flat = tensor.detach().reshape(-1)
+    flat = flat[:: max(flat.numel() // 256, 1)].double()
+    weighted = flat * torch.arange(1, flat.numel() + 1, dtype=torch.float64).sin()
+    error = torch.finfo(tensor.dtype).eps * float(weighted.abs().sum()) + torch.finfo(tensor.dtype).tiny
+    total = float(weighted.sum())
+    return (total, error) if math.isfinite(total) else (0.0, math.inf)

@@ -11,13 +11,14 @@ import torch
 from torch import nn
 
 from . import _hooks
-from ._collectives import group_ranks
+from ._collectives import all_ranks, group_ranks
 from ._sound_record import RULES
 from ._sound_reductions import Reductions
-from ._sound_training import LOOKED_INTO_ITERATIONS, Training, hash_text, parameters_of, sample_digest
+from ._sound_training import LOOKED_INTO_ITERATIONS, Training, hash_text, is_rich, parameters_of, sample_digest, sums
 
 _SHARE_OF_VALUES = 0.01
 _SECONDS_OF_VALUES = 0.0005  # which small models may take in each iteration
+_FIRST_SHARDS = 4  # iterations in which parts of parameters are compared
 _MAX_VALUES_EVERY = 1 << 12
 _REPLICAS_UNKNOWN = (
     "it is not known which ranks are replicas, as the model is neither in DistributedDataParallel nor sharded over all ranks"
@@ -29,7 +30,6 @@ class Replicas:
 
     def __init__(self, training: Training, reductions: Reductions):
         self._training = training
-        self._has_peers = False
         self._reductions = reductions
         self._gradients: Dict[str, str] = {}
         self._rolling: Dict[str, Any] = {}
@@ -49,12 +49,12 @@ class Replicas:
         return result
 
     def start(self, num_ranks: int) -> None:
-        self._has_peers = num_ranks > 1
+        self._training.has_peers = num_ranks > 1
 
     def finish(self) -> None:
         training = self._training
         assert training.record is not None
-        if training.group is None and self._has_peers:
+        if training.group is None and training.has_peers:
             for rule in RULES:
                 if rule.endswith("_differ") and rule != "collectives_differ" or rule == "same_data_on_ranks":
                     training.record.not_checked(rule, _REPLICAS_UNKNOWN)
@@ -67,7 +67,7 @@ class Replicas:
         if not self._modes:
             self._modes = self._describe_modes()
             if self._training.group is not None and inputs:
-                self._fact("same_data_on_ranks", "the batch", sample_digest(inputs), is_distinct=True)
+                self._fact("same_data_on_ranks", "the batch", sample_digest(inputs), "is_distinct")
 
     def _find_group(self, root: nn.Module, ddp: Any) -> None:
         if self._training.group is not None:
@@ -100,7 +100,7 @@ class Replicas:
         if held and all(p.grad.layout == torch.strided for p in held):
             # Names differ if each rank has an optimizer of its own part; then nothing is compared.
             name = f"gradients of {len(held)} parameters from {self._training.name_of(held[0])} on"
-            self._gradients[name] = hash_text(self._gradients.get(name, "") + _sums([p.grad for p in held]))
+            self._gradients[name] = hash_text(self._gradients.get(name, "") + sums([p.grad for p in held]))
         self._seconds_of_gradients += time.perf_counter() - begin
 
     def finish_iteration(self) -> None:
@@ -109,11 +109,11 @@ class Replicas:
         self._seconds_of_gradients = 0.0
         self._iteration_began = time.perf_counter()
 
-    def _fact(self, rule: str, name: str, value: str, is_distinct: bool = False, group: Optional[List[int]] = None) -> None:
+    def _fact(self, rule: str, name: str, value: str, *kinds: str, group: Optional[List[int]] = None) -> None:
         assert self._training.record is not None
         group = self._training.group if group is None else group
         if group is not None:
-            self._training.record.fact(rule, name, group, self._training.iteration, value, is_distinct)
+            self._training.record.fact(rule, name, group, self._training.iteration, value, kinds)
 
     def _roll(self, name: str, text: str) -> str:
         """The text, and a digest of all of them so far, by which a difference stays where rows are left out."""
@@ -142,12 +142,16 @@ class Replicas:
             if shares and looks:
                 parameters = self._replicated_parameters()
                 if parameters:
-                    self._fact("replicas_differ", "parameters", _sums(parameters))
-                    self._fact("replicas_differ", "optimizer state", _sums(self._state_of_parameters(parameters)))
+                    self._fact("replicas_differ", "parameters", sums(parameters))
+                    self._fact("replicas_differ", "optimizer state", sums(self._state_of_parameters(parameters)))
         if looks:
             self._add_replicated_shards()
         for label, (ranks, count, digest) in self._collective_calls.items():
             self._fact("collectives_differ", f"collectives of ranks {label or 'all'}", f"{count} calls#{digest.hexdigest()}", group=ranks)
+        for label, (ranks, given, got, error) in self._reductions.sums.items():
+            calls = "-".join(map(str, self._reductions.num_calls[label]))
+            value = f"{given:.17g} {got:.17g} {error:.3g} {calls}"
+            self._fact("transfer_changed", f"sums of ranks {label or 'all'}", value, "is_sum", group=ranks or all_ranks())
         for label, (ranks, count, results) in self._reductions.transfers.items():
             self._fact("transfer_differs", f"results of ranks {label or 'all'}", f"{count} results#{results}", group=ranks)
         if looks and self._training.iteration >= LOOKED_INTO_ITERATIONS:
@@ -190,8 +194,12 @@ class Replicas:
                     if placement.is_replicate() and parameter.device_mesh.size(dimension) > 1:
                         ranks = tuple(group_ranks(parameter.device_mesh.get_group(dimension)))
                         found.setdefault(ranks, []).append(parameter)
+                    elif placement.is_shard() and parameter.device_mesh.size(dimension) > 1 and self._training.iteration < _FIRST_SHARDS:
+                        value = sums([_hooks.local(parameter)]) if is_rich(_hooks.local(parameter)) else ""
+                        group = group_ranks(parameter.device_mesh.get_group(dimension))
+                        self._fact("shards_alike", self._training.name_of(parameter), value, "is_distinct", group=group)
         for ranks, parameters in found.items():
-            self._fact("replicas_differ", "replicated parameters of a mesh", _sums(map(_hooks.local, parameters)), group=list(ranks))
+            self._fact("replicas_differ", "replicated parameters of a mesh", sums(map(_hooks.local, parameters)), group=list(ranks))
 
     def collective(self, name: str, label: str, ranks: List[int], args: Sequence[Any]) -> None:
         tensor = next(_hooks.tensors_in(list(args[:2])), None)
@@ -203,15 +211,3 @@ class Replicas:
         _, count, digest = self._collective_calls.setdefault(label, (ranks, 0, hashlib.blake2b(digest_size=8)))
         digest.update(text.encode())
         self._collective_calls[label] = (ranks, count + 1, digest)
-
-
-def _sums(tensors: Any) -> str:
-    """A digest by sums of 64-bit words, which any order of addition gives."""
-    sums = []
-    for tensor in tensors:
-        flat = tensor.detach().reshape(-1)
-        if flat.numel() * flat.element_size() % 8 == 0 and flat.storage_offset() * flat.element_size() % 8 == 0 and flat.numel():
-            sums.append(flat.view(torch.int64).sum())
-        elif flat.numel():
-            sums.append(flat.view(torch.uint8).sum())
-    return hash_text(repr([int(value) for value in sums]))

@@ -33,6 +33,10 @@ class Scaling:
         # Clips while there were no gradients: the parameters, the norm, the place, and the number of backward passes before.
         self._empty_clips: List[Tuple[Set[int], float, str, int]] = []
         self._early: List[int] = []
+        # Norms of this iteration, how many of them were of no optimizer's parameters and without a gradient, and where.
+        self._num_clips = 0
+        self._idle_clips: List[str] = []
+        self._idle_iterations: List[int] = []
 
     def install(self, patches: _hooks.Patches) -> None:
         for owner in (getattr(torch, "amp", None), getattr(torch.cuda, "amp", None)):
@@ -82,7 +86,10 @@ class Scaling:
             self._training.is_finite = self._training.is_finite and bool(torch.isfinite(norm))
         if self._training.group is not None:
             self._training.norms.append(f"{float(norm):.9g}")
+        self._num_clips += 1
         holders = [o for o in self._training.optimizers if any(id(p) in ids for p in parameters_of(o))]
+        if not holders and norm.device.type == "cpu" and float(norm) == 0:
+            self._idle_clips.append(place)
         if not holders or norm.device.type != "cpu":
             return
         if float(norm) == 0:
@@ -170,4 +177,16 @@ class Scaling:
                 self._training.find("stepped_scaled_gradients", [], seen, _hooks.place_of_caller())
 
     def finish_iteration(self) -> None:
+        self._check_idle_clips()
         self._clips, self._empty_clips = [], []
+        self._num_clips, self._idle_clips = 0, []
+
+    def _check_idle_clips(self) -> None:
+        """Looks for two iterations in which all that was clipped has no gradients and is in no optimizer."""
+        held = {id(p) for o in self._training.optimizers for p in parameters_of(o)}
+        if not self._idle_clips or len(self._idle_clips) < self._num_clips or any(ids & held for ids, *_ in self._clips):
+            return
+        self._idle_iterations.append(self._training.iteration)
+        if len(self._idle_iterations) == 2:
+            seen = "what was clipped has no gradients and is in no optimizer"
+            self._training.find("clipped_nothing", [], seen, self._idle_clips[0], self._idle_iterations[0])

@@ -9,10 +9,11 @@ from typing import Any, Dict, List, Set, Tuple
 import torch
 
 from . import _hooks
-from ._sound_training import Training, guarded
+from ._sound_training import Training, guarded, parameters_of
 
 # Checkpoints that this process wrote, in whichever of its trainings.
 _written: Set[str] = set()
+_IDLE_SCHEDULE_STEPS = 5  # after which an optimizer is not waited for any more, in steps of its schedule
 
 
 class Schedules:
@@ -24,10 +25,13 @@ class Schedules:
         self._passes = 0
         self._idle_schedulers: List[Tuple[str, str]] = []
         self._early_schedulers: "weakref.WeakKeyDictionary[Any, Dict[str, int]]" = weakref.WeakKeyDictionary()
+        self._rates_of: "weakref.WeakKeyDictionary[Any, Set[str]]" = weakref.WeakKeyDictionary()
         self._loaded_optimizers: List[Tuple[str, Dict[str, Any]]] = []
         self._loaded_schedulers: List[Dict[str, Any]] = []
         self._loaded_scales: List[float] = []
+        self._loaded_random: List[str] = []
         self._optimizer_was_loaded = False
+        self._random_was_set = False
 
     def install(self, patches: _hooks.Patches) -> None:
         schedulers = torch.optim.lr_scheduler
@@ -35,6 +39,7 @@ class Schedules:
         patches.wrap(base, "__init__", self._make_scheduler)
         patches.wrap(base, "step", self._step_scheduler)
         patches.wrap(base, "load_state_dict", self._load_scheduler)
+        patches.wrap(torch.random, "set_rng_state", self._set_random, also=(torch,))
         for owner in (getattr(torch, "amp", None), getattr(torch.cuda, "amp", None)):
             scaler = getattr(owner, "GradScaler", None)
             if scaler is not None and "load_state_dict" in vars(scaler):
@@ -43,6 +48,27 @@ class Schedules:
     def finish(self) -> None:
         for name, seen in self._idle_schedulers:
             self._training.find("scheduler_not_stepped", [name], seen)
+
+    def _check_idle_optimizer(self, scheduler: Any) -> None:
+        """Looks for a schedule of an optimizer that does not step, whose parameters another one has."""
+        if getattr(scheduler, "_step_count", 0) != _IDLE_SCHEDULE_STEPS:
+            return
+        self._training.check("scheduler_of_idle_optimizer")
+        optimizer = scheduler.optimizer
+        state = self._training.optimizers.get(optimizer)
+        if state is not None and state.num_steps + state.num_skipped > 0:
+            return
+        ids = {id(p) for p in parameters_of(optimizer)}
+        others = [o for o in self._rates_of if any(id(p) in ids for p in parameters_of(o))]
+        if others and all(len(self._rates_of[o]) == 1 for o in others):
+            seen = f"is stepped for a {type(optimizer).__name__} that does not step; {type(others[0]).__name__} has its parameters"
+            self._training.find("scheduler_of_idle_optimizer", [type(scheduler).__name__], seen, iteration=0)
+
+    def end_step(self, optimizer: Any) -> None:
+        """Notes the optimizer's rates: one that changes them by hand may follow another one's schedule."""
+        rates = self._rates_of.setdefault(optimizer, set())
+        if len(rates) < 2:
+            rates.add(repr([group.get("lr") for group in optimizer.param_groups]))
 
     def _make_scheduler(self, original: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(scheduler, *args, **kwargs)
@@ -63,6 +89,7 @@ class Schedules:
         self._training.num_schedule_steps += 1
         place = _hooks.place_of_caller()
         state = self._training.optimizers.get(getattr(scheduler, "optimizer", None))
+        self._check_idle_optimizer(scheduler)
         early = self._early_schedulers.setdefault(scheduler, {})
         self._training.check("scheduler_before_optimizer")
         if state is None or (state.num_steps == 0 and state.num_skipped == 0):
@@ -99,6 +126,8 @@ class Schedules:
                 self._loaded_schedulers.append(value)
             elif isinstance(value, dict) and {"scale", "growth_factor", "backoff_factor"} <= set(value):
                 self._loaded_scales.append(float(value["scale"]))
+            elif _is_random_state(value):
+                self._loaded_random.append(str(key))
 
     def optimizer_loads(self) -> None:
         self._optimizer_was_loaded = True
@@ -106,6 +135,10 @@ class Schedules:
     def _load_scheduler(self, original: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
         self._loaded_schedulers = []
         return original(scheduler, *args, **kwargs)
+
+    def _set_random(self, original: Any, *args: Any, **kwargs: Any) -> Any:
+        self._random_was_set = True
+        return original(*args, **kwargs)
 
     def _load_scaler(self, original: Any, scaler: Any, *args: Any, **kwargs: Any) -> Any:
         self._loaded_scales = []
@@ -126,6 +159,11 @@ class Schedules:
             self._loaded_optimizers = []
             return
         self._training.check("resumed_without_optimizer")
+        if self._loaded_random:
+            self._training.check("resumed_without_random_state")
+            if not self._random_was_set:
+                seen = "the checkpoint has the state of PyTorch's random generator, which was not restored"
+                self._training.find("resumed_without_random_state", self._loaded_random, seen)
         if len(self._loaded_scales) == 1 and len(scales) == 1:
             self._training.check("resumed_without_scaler")
             if scales != self._loaded_scales:
@@ -139,6 +177,11 @@ class Schedules:
             if scheduler.last_epoch != last:
                 seen = f"is at step {scheduler.last_epoch}, the checkpoint at {last}"
                 self._training.find("resumed_without_scheduler", [type(scheduler).__name__], seen)
+
+
+def _is_random_state(value: Any) -> bool:
+    """Whether it is one of PyTorch's generator on the host."""
+    return isinstance(value, torch.Tensor) and value.dtype == torch.uint8 and value.shape == torch.default_generator.get_state().shape
 
 
 def _is_of_the_same_training(saved: Dict[str, Any], groups: List[Dict[str, Any]]) -> bool:

@@ -12,6 +12,7 @@ from . import _hooks
 from ._sound_training import OptimizerState, Training, identity, is_nonzero, parameters_of, sample_of
 
 _COUNTED = 8  # parameters of which an optimizer's own count is read
+_ROUNDED_STEPS = 8  # after which an update that never shows is lost
 
 
 class Steps:
@@ -31,6 +32,27 @@ class Steps:
         if not state.trainable:
             state.trainable = {id(p) for p in parameters_of(optimizer) if p.requires_grad}
 
+    def finish(self) -> None:
+        """Tells of steps that changed nothing: only the end tells that."""
+        for optimizer, state in self._training.optimizers.items():
+            self._training.check("step_without_gradients")
+            if state.num_idle_steps >= 3 and state.num_idle_steps == state.num_steps:
+                seen = f"stepped {state.num_steps} times after backward passes, and none of its parameters ever had a gradient"
+                self._training.find("step_without_gradients", [state.name], seen, iteration=0)
+            self._check_rounding(optimizer, state)
+
+    def _check_rounding(self, optimizer: Any, state: OptimizerState) -> None:
+        rates = {id(p): group.get("lr") for group in optimizer.param_groups for p in group["params"]}
+        names = []
+        for parameter, before, iteration in state.first_values:
+            self._training.check("update_rounded_away")
+            if state.num_steps >= _ROUNDED_STEPS and rates.get(id(parameter)) != 0 and torch.equal(before, sample_of(parameter)):
+                names.append(self._training.name_of(parameter))
+        if names:
+            kind = str(state.first_values[0][0].dtype).replace("torch.", "")
+            seen = f"{state.num_steps} steps with gradients left it as it was: each update is less than half of the last digit of {kind}"
+            self._training.find("update_rounded_away", names, seen, iteration=state.first_values[0][2])
+
     def begin_update(self, optimizer: Any, gradients: List[Tuple[torch.Tensor, torch.Tensor]], has_closure: bool) -> None:
         state = self._training.state_of(optimizer)
         if not has_closure:
@@ -41,6 +63,10 @@ class Steps:
         state.written, state.counted = [], []
         if len(self._training.optimizers) > 1:
             self._check_two(optimizer, gradients)
+        if not has_closure and not gradients and self._training.num_backwards > state.num_backwards:
+            state.num_idle_steps += 1
+        if state.num_steps == 1 and state.is_pytorch:
+            self._keep_first_values(state, gradients)
         if state.is_pytorch and not has_closure and not _hooks.is_compiling():
             state.counted = _counts(optimizer, [p for p, _ in gradients])
             # Fused kernels leave the version of what they write as it was.
@@ -49,6 +75,14 @@ class Steps:
                 self._training.record.not_checked("parameter_not_written", "a fused optimizer leaves no mark on what it writes")
             held = [p for p, _ in gradients if p.requires_grad and not _hooks.is_sharded(p) and id(p) not in fused]
             state.written = [(p, p._version) for p in held]
+
+    def _keep_first_values(self, state: OptimizerState, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
+        """Of parameters with few digits, as far as their first elements have gradients."""
+        for parameter, gradient in gradients:
+            if parameter.dtype in (torch.float16, torch.bfloat16) and parameter.requires_grad:
+                values, slope = sample_of(parameter), sample_of(gradient)
+                if values is not None and slope is not None and bool(slope.any()):
+                    state.first_values.append((parameter, values, self._training.iteration))
 
     def _check_used_twice(self, state: OptimizerState, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
         if state.num_steps == 0:
@@ -149,7 +183,7 @@ class Steps:
         state.num_backwards = self._training.num_backwards
         held = [p for p in parameters_of(optimizer) if p.grad is not None]
         state.used = [(p, *identity(p.grad)) for p in held]
-        state.kept = []
+        state.kept, state.added = [], []
         state.sample = sample_of(held[0].grad) if held else None
 
     def check_orphans(self) -> None:

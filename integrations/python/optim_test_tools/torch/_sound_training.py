@@ -51,10 +51,16 @@ class OptimizerState:
         # Gradients that a step used and that were not cleared since: (parameter, identity, version).
         self.used: List[Tuple[torch.Tensor, int, int]] = []
         self.kept: List[str] = []
+        # Those of them that a backward pass added to: (parameter, identity).
+        self.added: List[Tuple[torch.Tensor, int]] = []
         self.sample: Optional[torch.Tensor] = None
         self.written: List[Tuple[torch.Tensor, int]] = []
         # Parameters, and how often the optimizer stepped by its own count.
         self.counted: List[Tuple[torch.Tensor, float]] = []
+        # Steps after a backward pass that found no gradients at all.
+        self.num_idle_steps = 0
+        # Parameters with few digits as they were in the second step, and when that was.
+        self.first_values: List[Tuple[torch.Tensor, torch.Tensor, int]] = []
         self.zeroed: Optional[Tuple[int, str]] = None
         self.trainable: Set[int] = set()
         # Parameters that were trainable, with a gradient, and their values before the step.
@@ -74,6 +80,7 @@ class Training:
         self.say: Callable[[str], None] = lambda text: None
         self.on_error: Callable[[], None] = lambda: None
         self.silenced: Set[str] = set()
+        self._early: List[Tuple[str, Sequence[str], str]] = []  # findings before the run starts
         self.iteration = 0
         self.optimizers: "weakref.WeakKeyDictionary[Any, OptimizerState]" = weakref.WeakKeyDictionary()
         self._ddps: List["weakref.ref[Any]"] = []  # in order of making, which is the same on all ranks
@@ -95,6 +102,7 @@ class Training:
         # The ranks that are replicas; None: not known.
         self.group: Optional[List[int]] = None
         self.shares_parameters = False
+        self.has_peers = False
         self.norms: List[str] = []
         # True if losses and norms of this iteration are finite.
         self.is_finite = True
@@ -112,10 +120,19 @@ class Training:
         self.say(f"steps are no longer checked: {type(error).__name__}: {error}")
 
     def find(self, rule: str, names: Sequence[str], seen: str, place: str = "", iteration: Optional[int] = None) -> None:
+        if self.record is None:
+            self._early.append((rule, names, seen))
+            return
         iteration = self.iteration if iteration is None else iteration
-        if self.record is not None and self.record.find(rule, iteration, names, seen, place) and rule not in self.silenced:
+        if self.record.find(rule, iteration, names, seen, place) and rule not in self.silenced:
             what = ", ".join([*names[:4], *([place] if place else [])])
             self.say(f"iteration {iteration}, {rule}: {what + ': ' if what else ''}{seen}")
+
+    def start(self, record: Record) -> None:
+        self.record = record
+        for rule, names, seen in self._early:
+            self.check(rule)
+            self.find(rule, names, seen)
 
     def check(self, rule: str) -> None:
         if self.record is not None:
@@ -219,3 +236,20 @@ def sample_digest(tensors: Sequence[torch.Tensor]) -> str:
             found.update(repr(flat[:: max(flat.numel() // 256, 1)].tolist()).encode())
         found.update(repr(tuple(held.shape)).encode())
     return found.hexdigest()
+
+def sums(tensors: Any) -> str:
+    """A digest by sums of 64-bit words, which any order of addition gives."""
+    found = []
+    for tensor in tensors:
+        flat = tensor.detach().reshape(-1)
+        if flat.numel() * flat.element_size() % 8 == 0 and flat.storage_offset() * flat.element_size() % 8 == 0 and flat.numel():
+            found.append(flat.view(torch.int64).sum())
+        elif flat.numel():
+            found.append(flat.view(torch.uint8).sum())
+    return hash_text(repr([int(value) for value in found]))
+
+
+def is_rich(tensor: torch.Tensor) -> bool:
+    """Whether its first elements are so many numbers that another tensor has the same ones for a reason."""
+    sample = sample_of(tensor)
+    return sample is not None and sample.is_floating_point() and len(sample[sample != 0].unique()) >= 4
