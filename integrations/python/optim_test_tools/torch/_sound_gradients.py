@@ -20,8 +20,8 @@ class Gradients:
         # Losses of the backward passes since gradients were zeroed or used last.
         self._losses = _hooks.WeakIds()
         self._twice = 0  # iteration + 1 in which a loss went backward again
-        # Optimizers that never stepped and zeroed new gradients: name, how often, and since which iteration.
-        self._thrown_away: Dict[int, Tuple[str, int, int]] = {}
+        # Optimizers that never stepped and zeroed new gradients: name, how often, since which iteration, and their first parameter.
+        self._thrown_away: Dict[int, Tuple[str, int, int, int]] = {}
 
     def install(self, patches: _hooks.Patches) -> None:
         patches.wrap(torch.optim.Optimizer, "zero_grad", self._zero_optimizer)
@@ -80,13 +80,16 @@ class Gradients:
             if is_fresh and any(p.grad is not None for p in parameters_of(optimizer)):
                 state.zeroed = (self._training.num_backwards, _hooks.place_of_caller())
                 if state.num_steps + state.num_skipped == 0 and any(p.grad is not None and is_nonzero(p.grad) for p in parameters_of(optimizer)):
-                    _, number, first = self._thrown_away.get(id(optimizer), ("", 0, self._training.iteration))
-                    self._thrown_away[id(optimizer)] = (state.name, number + 1, first)
+                    _, number, first, _ = self._thrown_away.get(id(optimizer), ("", 0, self._training.iteration, 0))
+                    self._thrown_away[id(optimizer)] = (state.name, number + 1, first, id(next(parameters_of(optimizer))))
 
     def begin_update(self, optimizer: Any, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
         training = self._training
         state = training.state_of(optimizer)
-        self._thrown_away.pop(id(optimizer), None)
+        if self._thrown_away:
+            # Also where another optimizer with the same parameters steps for it.
+            ids = {id(p) for p in parameters_of(optimizer)}
+            self._thrown_away = {key: entry for key, entry in self._thrown_away.items() if entry[3] not in ids}
         training.check("gradients_zeroed_before_step")
         if state.zeroed is not None and state.zeroed[0] == training.num_backwards and not any(is_nonzero(g) for _, g in gradients):
             seen = "the step found no gradients, which were there before"
@@ -108,7 +111,7 @@ class Gradients:
     def finish(self) -> None:
         """Tells of optimizers that never stepped: only the end tells that."""
         self._training.check("optimizer_never_steps")
-        for name, number, first in self._thrown_away.values():
+        for name, number, first, _ in self._thrown_away.values():
             if number >= 3:
                 seen = f"zeroed new gradients {number} times, and step() was never called"
                 self._training.find("optimizer_never_steps", [name], seen, iteration=first)
