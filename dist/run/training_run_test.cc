@@ -423,7 +423,7 @@ TEST_F(TrainingRunTest, IterationsAreKeptSuchThatTheirReplayTakesWhatWasMeasured
   const absl::StatusOr<saved::ReplayJob> job = saved::MakeJob(std::move(samples));
   ASSERT_TRUE(job.ok()) << job.status();
   const WhatIfAnswer answer = saved::AnswerWhatIf(*job);
-  EXPECT_EQ(answer.num_steps(), kBlocks * (saved::IterationSampler::kIterationsPerBlock - 1));
+  EXPECT_EQ(answer.num_steps(), kBlocks * saved::IterationSampler::kIterationsPerBlock - 1);
   EXPECT_LT(answer.replay_error(), kMaxReplayError);
   EXPECT_GT(answer.measured_seconds(), 2e-3);
   EXPECT_EQ(answer.by_stage_size(), TestRanks().size());

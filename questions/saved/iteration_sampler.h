@@ -24,7 +24,8 @@ namespace ott::saved {
 // FinishIter() is called by one thread, whose intervals are kept; the rest is thread-safe.
 class IterationSampler {
  public:
-  static constexpr int kIterationsPerBlock = 16;
+  // Odd, so that work of each 64th iteration is in as many blocks as it should.
+  static constexpr int kIterationsPerBlock = 17;
   static constexpr size_t kMaxBlocks = 32;
   // Bytes of one thread in a block; more are counted as lost, with the block.
   static constexpr size_t kBufferBytes = size_t{1} << 18;

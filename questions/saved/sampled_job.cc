@@ -27,7 +27,7 @@ namespace {
 constexpr double kNanosecond = 1e-9;
 constexpr char kOutside[] = "outside all measurements";
 // A disturbance of an iteration often disturbs the next as well.
-constexpr size_t kIterationsPerBatch = 5;
+constexpr int64_t kIterationsPerBatch = 5;
 // Ranks that come to a collective so many times as often as others do not always meet them.
 constexpr double kUnmatched = 1.5;
 
@@ -44,7 +44,7 @@ class Maker {
     DescribeRanks();
     OTT_RETURN_IF_ERROR(CutBlocks());
     FindGroups();
-    for (const Block& block : blocks_) AddBlock(block);
+    for (size_t begin = 0; begin < blocks_.size();) begin = AddBlocks(begin);
     if (job_.operations.empty()) {
       return absl::NotFoundError(
           "the iterations that were kept hold no work between collective measurements");
@@ -162,8 +162,11 @@ class Maker {
         error_bound_ = std::max(error_bound_, block.error_bound());
       }
     }
-    for (const auto& [unused, of_ranks] : by_iteration) {
+    int64_t next_iteration = -1;
+    for (const auto& [iteration, of_ranks] : by_iteration) {
       if (of_ranks.size() != samples_.size()) continue;
+      follows_.push_back(iteration == next_iteration);
+      next_iteration = iteration + of_ranks[0]->iteration_end_size();
       Block& block = blocks_.emplace_back();
       for (size_t rank = 0; rank < samples_.size(); ++rank) {
         block.push_back(CutBlock(samples_[rank], *of_ranks[rank], names_of_rank_[rank]));
@@ -175,7 +178,7 @@ class Maker {
     }
     if (!blocks_.empty()) return absl::OkStatus();
     return absl::NotFoundError(
-        "no iterations were kept by all ranks; it takes 16 iterations after warm-up until the first ones "
+        "no iterations were kept by all ranks; it takes 17 iterations after warm-up until the first ones "
         "are");
   }
 
@@ -257,12 +260,33 @@ class Maker {
     return samples_.size() > 1 ? cuts : std::vector<int64_t>();
   }
 
-  void AddBlock(const Block& block) {
-    const std::vector<int64_t> cuts = FindCuts(block);
-    if (cuts.size() < 2) {
-      AddWholeBlock(block);
-      return;
+  // Adds a block and those that follow it without a gap. Returns the first one after these.
+  size_t AddBlocks(size_t begin) {
+    Block joined = blocks_[begin];
+    size_t end = begin + 1;
+    for (; end < blocks_.size() && follows_[end]; ++end) Join(blocks_[end], joined);
+    const std::vector<int64_t> cuts = FindCuts(joined);
+    if (cuts.size() >= 2) {
+      AddSteps(joined, cuts);
+    } else {
+      for (size_t i = begin; i < end; ++i) AddWholeBlock(blocks_[i]);
     }
+    return end;
+  }
+
+  // Between two blocks, each rank kept the first one.
+  void Join(const Block& next, Block& joined) const {
+    for (size_t rank = 0; rank < joined.size(); ++rank) {
+      std::vector<Piece>& pieces = joined[rank];
+      if (!pieces.empty() && !next[rank].empty() && next[rank].front().start > pieces.back().end) {
+        const Piece last = pieces.back();
+        pieces.push_back({observer_, -1, last.iteration, last.end, next[rank].front().start});
+      }
+      pieces.insert(pieces.end(), next[rank].begin(), next[rank].end());
+    }
+  }
+
+  void AddSteps(const Block& block, const std::vector<int64_t>& cuts) {
     // When the last rank came to each cut, and each rank's place of it.
     std::vector<int64_t> when(cuts.size(), std::numeric_limits<int64_t>::min());
     std::vector<std::vector<size_t>> where(cuts.size(), std::vector<size_t>(block.size()));
@@ -274,8 +298,12 @@ class Maker {
         where[cut++][rank] = i;
       }
     }
+    int64_t first_of_batch = -kIterationsPerBatch;
     for (size_t cut = 0; cut + 1 < cuts.size(); ++cut) {
-      if (cut % kIterationsPerBatch == 0) ++num_batches_;
+      if (cuts[cut] >= first_of_batch + kIterationsPerBatch) {
+        ++num_batches_;
+        first_of_batch = cuts[cut];
+      }
       BeginStep(cuts[cut + 1], static_cast<int>(cuts[cut + 1] - cuts[cut]), num_batches_);
       job_.steps.back().measured_seconds = kNanosecond * static_cast<double>(when[cut + 1] - when[cut]);
       for (size_t rank = 0; rank < block.size(); ++rank) {
@@ -495,6 +523,8 @@ class Maker {
   int32_t observer_ = -3;
   int64_t error_bound_ = 0;
   std::vector<Block> blocks_;
+  // By block: it follows the one before.
+  std::vector<bool> follows_;
   std::optional<Meetings> meetings_;
   std::vector<int> component_of_rank_;
   size_t num_components_ = 0;

@@ -157,7 +157,7 @@ TEST(SampledJob, ReplayTakesWhatWasMeasured) {
   EXPECT_LT(answer.replay_error(), 1e-9);
   EXPECT_NEAR(answer.replayed_seconds(), answer.measured_seconds(), 1e-9);
   // The first iteration of each block only says when the second begins.
-  EXPECT_EQ(answer.num_steps(), 8 * (kIterationsPerBlock - 1));
+  EXPECT_EQ(answer.num_steps(), 8 * kIterationsPerBlock - 1);
 }
 
 TEST(SampledJob, ARankIsNotBlamedForWhatRanksThatAreAlikeDifferBy) {
@@ -458,6 +458,29 @@ TEST(SampledJob, DamagedSamplesAreRefused) {
   }
   EXPECT_EQ(MakeJob({}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(AnswerGathered({"no bytes of a sample"}).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST(SampledJob, WorkAtTheEndsOfBlocksCountsInFull) {
+  Training training;
+  training.forward_excess = [](int rank, int iteration) {
+    const bool is_first = iteration % kIterationsPerBlock == 0;
+    return rank == 1 && is_first && iteration > 0 ? 8000 * kMicrosecond : 0;
+  };
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_EQ(answer.num_steps(), 8 * kIterationsPerBlock - 1);
+  // Seven times 8 ms.
+  EXPECT_NEAR((answer.measured_seconds() - answer.ideal_seconds()) * answer.num_steps(), 0.056, 1e-4);
+  EXPECT_THAT(answer.blamed_ranks(), ElementsAre(1));
+  EXPECT_LT(answer.replay_error(), 1e-9);
+}
+
+TEST(SampledJob, BlocksThatDoNotFollowEachOtherAreNotJoined) {
+  Training training;
+  std::vector<IterationSample> samples = training.Run();
+  for (IterationSample& sample : samples) sample.mutable_blocks()->DeleteSubrange(3, 1);
+  const WhatIfAnswer answer = AnswerWhatIf(*MakeJob(samples));
+  EXPECT_EQ(answer.num_steps(), 7 * kIterationsPerBlock - 2);
+  EXPECT_LT(answer.replay_error(), 1e-9);
 }
 
 TEST(SampledJob, IterationsThatNotAllRanksKeptAreLeftOut) {
