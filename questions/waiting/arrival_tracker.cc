@@ -16,6 +16,8 @@ constexpr double kNanosecond = 1e-9;
 constexpr size_t kMaxListed = 8;
 constexpr size_t kMaxKeptRanks = 64;
 constexpr size_t kMaxKeptLate = 256;
+// A sum that is smaller than so much of what medians say shows that they count bursts.
+constexpr double kMostOfMedians = 0.9;
 
 }  // namespace
 
@@ -75,6 +77,7 @@ void ArrivalTracker::AddInterval(int64_t iteration, const ArrivalSummary::Interv
   for (auto& [rank, last] : measurement.last) {
     last.cost.Add(rank == interval.last_rank ? cost : -cost / num_others);
   }
+  of_rank.caused += cost;
   measurement.cost_of_never_last.Add(-cost / num_others);
   // One event is not made up for by others: what may be a matter of the CPU is.
   const double late = cost - kNanosecond * static_cast<double>(interval.taken_in_vain);
@@ -163,7 +166,10 @@ void ArrivalTracker::FindHoldUp(const Measurement& measurement, double iteration
     const Estimate within_run = {cost->seconds, cost->standard_error, cost->degrees_of_freedom};
     Estimate estimate = WithExpectedSpread(within_run, spread);
     estimate.value -= slowdown;
-    const double seconds = cost->seconds * intervals_of_iteration;
+    double seconds = cost->seconds * intervals_of_iteration;
+    // Medians count a burst in full or not at all: all wait no longer than the rank was late.
+    const double caused = last.caused / measurement.NumIterations();
+    if (!recent && caused < kMostOfMedians * seconds) seconds = caused;
     if (estimate.value <= 0 || estimate.PValue() / 2 > level || seconds <= least || seconds <= most) continue;
     most = seconds;
     const Interval interval = within_run.IntervalAt(kIntervalError);
@@ -171,8 +177,9 @@ void ArrivalTracker::FindHoldUp(const Measurement& measurement, double iteration
     hold_up.set_rank(rank);
     hold_up.set_recent(recent);
     hold_up.set_seconds_per_iteration(seconds);
-    hold_up.set_seconds_low(std::max(0.0, interval.low * intervals_of_iteration));
-    hold_up.set_seconds_high(interval.high * intervals_of_iteration);
+    const double scale = seconds / cost->seconds;
+    hold_up.set_seconds_low(std::max(0.0, interval.low * scale));
+    hold_up.set_seconds_high(interval.high * scale);
     hold_up.set_share_of_iteration(iteration_seconds > 0 ? seconds / iteration_seconds : 0);
   }
 }

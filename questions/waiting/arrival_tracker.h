@@ -43,6 +43,8 @@ class ArrivalTracker {
     int64_t num_intervals = 0;
     double after_next = 0;  // seconds, in sum
     double waited = 0;      // by the mean of the others, in sum
+    // Seconds that all would have been spared without the rank, in sum.
+    double caused = 0;
     // The cost of each interval: what all would have been spared without the rank, less its part of what they
     // would have been spared without another.
     OwnTimeRecorder cost;
