@@ -128,18 +128,50 @@ TEST_F(OwnTimeTest, TheSameOfMeasurementsThatAreStartedAndEndedByCalls) {
   EXPECT_NEAR(stats.own_work().time().all().seconds(), 0.005, 1e-6);
 }
 
-TEST_F(OwnTimeTest, TheKernelIsNotAskedMoreOftenThanShortIterationsCanLoseTime) {
+TEST_F(OwnTimeTest, InShortIterationsTheKernelIsAskedOnceInAMillisecond) {
+  constexpr int kSaved = 16;
   num_reads = 0;
   const uint64_t begin = now_ns;
+  StopwatchStats stats;
+  for (int i = 0; i < 10; ++i) {
+    stats = Train([&] {
+      const Stopwatch::Scope forward(stopwatch_, "forward");
+      now_ns += 50'000;
+      for (int part = 0; part < 4; ++part) {
+        const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
+        now_ns += 25'000;
+      }
+    });
+  }
+  const uint64_t milliseconds = (now_ns - begin) / 1'000'000;
+  EXPECT_GT(milliseconds, 90u);
+  EXPECT_LE(num_reads, static_cast<int>(milliseconds) + kSaved + 1);
+  EXPECT_GE(num_reads, static_cast<int>(milliseconds) / 2);
+  // All that is known of such iterations is so in the mean.
+  const auto& own = stats.own_work();
+  EXPECT_GE(own.num_watched_iters(), 590);
+  EXPECT_NEAR(own.cpu_seconds() / static_cast<double>(own.num_watched_iters()), 50e-6, 20e-6);
+}
+
+TEST_F(OwnTimeTest, ALongIterationAsksTheKernelWhereverItsMeasurementsEnd) {
   Train([&] {
-    const Stopwatch::Scope forward(stopwatch_, "forward");
-    now_ns += 50'000;
-    for (int i = 0; i < 4; ++i) {
-      const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
-      now_ns += 25'000;
+    for (int part = 0; part < 7; ++part) {
+      const Stopwatch::Scope forward(stopwatch_, "forward");
+      Pass(1);
     }
+    Pass(20);
   });
-  EXPECT_LE(num_reads, static_cast<int>((now_ns - begin) / 100'000) + 1);
+  num_reads = 0;
+  const StopwatchStats stats = Train([&] {
+    for (int part = 0; part < 7; ++part) {
+      const Stopwatch::Scope forward(stopwatch_, "forward");
+      now_ns += 200'000;
+      LoseCpu(1);
+    }
+    Pass(20);
+  });
+  EXPECT_GE(num_reads, 7 * (kIterations + 1));
+  EXPECT_NEAR(stats.own_work().taken_seconds(), (kIterations + 1) * 0.007, 0.0075);
 }
 
 TEST_F(OwnTimeTest, CollectivesThatOverlapAreSubtractedOnce) {

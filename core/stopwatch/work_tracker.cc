@@ -9,8 +9,12 @@ namespace ott::internal {
 namespace {
 
 constexpr uint64_t kPicosecondsPerNanosecond = 1000;
-// Reads CPU times only as often as this, so that the reads cost little.
+// Reads CPU times no sooner than this after they were read last, and in the long run only once in
+// kPicosecondsPerRead: a read takes a microsecond or two. Long iterations save up for the places where they
+// have many of them.
 constexpr uint64_t kMinWatchedPicoseconds = 100'000'000;
+constexpr uint64_t kPicosecondsPerRead = 1'000'000'000;
+constexpr uint64_t kMostSavedPicoseconds = 16 * kPicosecondsPerRead;
 // An iteration whose CPU was taken for more than one part in so many of its work says nothing about
 // measurements of which it is not known how much of that was in them.
 constexpr uint64_t kTakenParts = 50;
@@ -35,16 +39,22 @@ void WorkTracker::Clear() {
   own_work_ = {};
   is_disturbed_ = false;
   finishing_thread_ = nullptr;
+  since_count_ = {};
 }
 
 // Takes times that were read a moment ago: they are no older than what a short interval could have lost.
 std::optional<ThreadTimes> WorkTracker::ReadTimes(ThreadWork& thread) const {
   if (!watch_cpu_) return std::nullopt;
   const uint64_t now = clock_->Ticks();
-  if (!thread.read_at || PicosecondsBetween(*clock_, *thread.read_at, now) >= kMinWatchedPicoseconds) {
-    thread.times = environment_.read_thread_times();
-    thread.read_at = now;
+  uint64_t saved = kMostSavedPicoseconds;
+  if (thread.read_at) {
+    const uint64_t passed = PicosecondsBetween(*clock_, *thread.read_at, now);
+    saved = std::min(saved, thread.saved + passed);
+    if (passed < kMinWatchedPicoseconds || saved < kPicosecondsPerRead) return thread.times;
   }
+  thread.saved = saved - kPicosecondsPerRead;
+  thread.times = environment_.read_thread_times();
+  thread.read_at = now;
   return thread.times;
 }
 
@@ -68,19 +78,23 @@ uint64_t WorkTracker::EndCollective(ThreadWork& thread, const IntervalWork& inte
   if (nests) --thread.num_collectives;
   if (interval.thread != &thread) return 0;
   // Those that are started and ended by calls may overlap: each counts from where the last one ended.
+  const uint64_t last_end = std::exchange(thread.last_collective_end, now);
+  const uint64_t duration = PicosecondsBetween(*clock_, std::max(interval.start, last_end), now);
   if (interval.times.has_value()) {
     if (const std::optional<ThreadTimes> times = ReadTimes(thread); times.has_value()) {
       const ThreadTimes since = {std::max(interval.times->on_cpu, thread.at_collective_end.on_cpu),
                                  std::max(interval.times->taken, thread.at_collective_end.taken)};
-      const ThreadTimes inside = *times - since;
+      // The times at the start may be older than it.
+      const uint64_t most = duration / kPicosecondsPerNanosecond;
+      const ThreadTimes inside = {std::min(times->on_cpu - since.on_cpu, most),
+                                  std::min(times->taken - since.taken, most)};
       thread.in_collectives.on_cpu += inside.on_cpu;
       thread.in_collectives.taken += inside.taken;
       thread.taken_in_vain += Less(inside.taken, kMaxLateExitNanoseconds);
       thread.at_collective_end = *times;
     }
   }
-  const uint64_t last_end = std::exchange(thread.last_collective_end, now);
-  return PicosecondsBetween(*clock_, std::max(interval.start, last_end), now);
+  return duration;
 }
 
 void WorkTracker::SetTaken(ThreadWork& thread, const IntervalWork& interval,
@@ -118,16 +132,28 @@ void WorkTracker::EndWatching(ThreadWork& thread, const IntervalWork& interval,
 }
 
 void WorkTracker::StartIteration(ThreadWork& thread) {
-  const std::optional<ThreadTimes> times = ReadTimes(thread);
-  StartIteration(thread, times, times.has_value() ? environment_.read_process_cpu_time() : 0);
+  StartIteration(thread, ReadTimes(thread));
+  since_count_ = {};
+  if (watch_cpu_) CountCpu();
 }
 
-void WorkTracker::StartIteration(ThreadWork& thread, const std::optional<ThreadTimes>& times,
-                                 uint64_t process_cpu_time) {
+void WorkTracker::StartIteration(ThreadWork& thread, const std::optional<ThreadTimes>& times) {
   thread.at_iteration = times;
   thread.in_collectives = {};
   finishing_thread_ = &thread;
+}
+
+// Counts the iterations since it was called last, of which all are watched.
+void WorkTracker::CountCpu() {
+  const uint64_t process_cpu_time = environment_.read_process_cpu_time();
+  // The process's CPU time is of all threads: this one may wait while others do its work.
+  const uint64_t at_work = Less(process_cpu_time - process_cpu_time_, since_count_.in_collectives);
+  own_work_.num_watched_iters += since_count_.num_iters;
+  own_work_.taken_seconds += static_cast<double>(since_count_.taken) * 1e-12;
+  own_work_.cpu_seconds +=
+      static_cast<double>(std::min(at_work * kPicosecondsPerNanosecond, since_count_.work)) * 1e-12;
   process_cpu_time_ = process_cpu_time;
+  since_count_ = {};
 }
 
 void WorkTracker::FinishIteration(ThreadWork& thread, uint64_t duration) {
@@ -137,25 +163,23 @@ void WorkTracker::FinishIteration(ThreadWork& thread, uint64_t duration) {
     const std::lock_guard<std::mutex> lock(mutex_);
     waiting = std::exchange(waiting_, 0);
   }
-  const uint64_t process_cpu_time = times.has_value() ? environment_.read_process_cpu_time() : 0;
-  ThreadTimes at_work;
-  const bool is_watched =
-      times.has_value() && thread.at_iteration.has_value() && finishing_thread_ == &thread;
-  if (is_watched) {
-    // The process's CPU time is of all threads: this one may wait while others do its work.
-    at_work.on_cpu = Less(process_cpu_time - process_cpu_time_, thread.in_collectives.on_cpu);
-    at_work.taken = Less((*times - *thread.at_iteration).taken, thread.in_collectives.taken);
-  }
-  StartIteration(thread, times, process_cpu_time);
   const uint64_t work = Less(duration, waiting);
-  const uint64_t taken = at_work.taken * kPicosecondsPerNanosecond;
+  uint64_t taken = 0;
   own_work_.waiting_seconds += static_cast<double>(waiting) * 1e-12;
-  if (is_watched) {
-    ++own_work_.num_watched_iters;
-    own_work_.taken_seconds += static_cast<double>(std::min(taken, work)) * 1e-12;
-    own_work_.cpu_seconds +=
-        static_cast<double>(std::min(at_work.on_cpu * kPicosecondsPerNanosecond, work)) * 1e-12;
+  if (times.has_value() && thread.at_iteration.has_value() && finishing_thread_ == &thread) {
+    taken =
+        Less((*times - *thread.at_iteration).taken, thread.in_collectives.taken) * kPicosecondsPerNanosecond;
+    ++since_count_.num_iters;
+    since_count_.duration += duration;
+    since_count_.work += work;
+    since_count_.taken += std::min(taken, work);
+    since_count_.in_collectives += thread.in_collectives.on_cpu;
+    if (since_count_.duration >= kPicosecondsPerRead) CountCpu();
+  } else {
+    since_count_ = {};
+    if (times.has_value()) CountCpu();
   }
+  StartIteration(thread, times);
   work_.Add(static_cast<double>(Less(work, taken)) * 1e-12);
   is_disturbed_ = watch_cpu_ && taken * kTakenParts > work;
 }

@@ -22,6 +22,8 @@ struct ThreadWork {
   // The thread's times when they were last read, and when that was.
   std::optional<ThreadTimes> times;
   std::optional<uint64_t> read_at;
+  // Picoseconds that it could have read them more often until then.
+  uint64_t saved = 0;
   // Collective scopes that run.
   int num_collectives = 0;
   // When the last collective measurement ended, and the thread's times then: of those that overlap, what is
@@ -96,7 +98,8 @@ class WorkTracker {
  private:
   // Returns the times of the calling thread, read again if they are old; nullopt if they are not watched.
   std::optional<ThreadTimes> ReadTimes(ThreadWork& thread) const;
-  void StartIteration(ThreadWork& thread, const std::optional<ThreadTimes>& times, uint64_t process_cpu_time);
+  void StartIteration(ThreadWork& thread, const std::optional<ThreadTimes>& times);
+  void CountCpu();
 
   const Stopwatch::Environment environment_;
   const Clock* clock_ = nullptr;
@@ -114,9 +117,15 @@ class WorkTracker {
   // True if others had the CPU for so much of the last iteration that measurements that were not watched say
   // nothing.
   bool is_disturbed_ = false;
-  // The thread that ended the last iteration, and the process's CPU time then.
+  // The thread that ended the last iteration.
   const ThreadWork* finishing_thread_ = nullptr;
+  // The process's CPU time when CountCpu() was called last, and the iterations since then. Picoseconds, but
+  // for in_collectives, which is nanoseconds on a CPU.
   uint64_t process_cpu_time_ = 0;
+  struct {
+    int64_t num_iters = 0;
+    uint64_t duration = 0, work = 0, taken = 0, in_collectives = 0;
+  } since_count_;
 };
 
 }  // namespace ott::internal
