@@ -26,15 +26,13 @@ int main(int argc, char** argv) {
     }
   }
   const int num_runs = numbers.empty() ? 20 : numbers[0];
-  std::vector<int> sizes = {2, 4, 8};
-  if (numbers.size() > 1) sizes = {numbers[1]};
   std::printf("%-44s %5s  %-7s %5s %6s %7s %6s %13s\n", "shape", "ranks", "", "runs", "false", "missed",
               "wrong", "contradicted");
   int num_bad = 0;
   for (const Shape& shape : ott::shapes::Shapes()) {
     if (shape.name.find(only) == std::string::npos) continue;
-    for (const int num_ranks : sizes) {
-      if (num_ranks < shape.min_ranks) continue;
+    for (const int num_ranks : shape.sizes) {
+      if (numbers.size() > 1 && num_ranks != numbers[1]) continue;
       for (const bool is_planted : {false, true}) {
         if (is_planted && shape.cannot_be_told) continue;
         const Rates rates = ott::shapes::RatesOf(shape, num_ranks, is_planted, num_runs);

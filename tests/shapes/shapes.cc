@@ -1,10 +1,13 @@
 // The shapes of real trainings, one after the other.
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "ott/tests/shapes/simulated_training.h"
+#include "ott/tests/shapes/shape.h"
 
 namespace ott::shapes {
 namespace {
@@ -66,19 +69,15 @@ Shape Overlap(bool measured) {
 
 Shape TwoGroups(bool declared) {
   Shape shape = OneReduction(declared ? "two groups, declared" : "two groups, not declared", 0);
-  const auto label = [](int rank, int num_ranks) {
-    return rank < num_ranks / 2 ? "ranks low" : "ranks high";
-  };
-  shape.min_ranks = 4;
-  shape.iterate = [label](const Place& at, RankProgram& program) {
+  shape.sizes = {4, 8};
+  shape.num_parts = 2;
+  shape.iterate = [](const Place& at, RankProgram& program) {
     program.Work("forward", 6 * kMs, at.is_planted ? 2 * kMs : 0);
     program.Work("backward", 6 * kMs);
-    program.Collective("allreduce", 0.5 * kMs, label(at.rank, at.num_ranks));
+    program.Collective("allreduce", 0.5 * kMs, Among::kPart);
     program.Work("step", 1 * kMs);
   };
-  if (declared) {
-    shape.group = [label](const std::string&, int rank, int num_ranks) { return label(rank, num_ranks); };
-  }
+  if (declared) shape.groups = {{"allreduce", Among::kPart}};
   return shape;
 }
 
@@ -86,9 +85,10 @@ Shape TwoGroups(bool declared) {
 Shape Pipeline(bool declared) {
   Shape shape;
   shape.name = declared ? "pipeline of 2 stages" : "pipeline, groups not declared";
-  shape.min_ranks = 4;
-  const auto stage = [](int rank, int num_ranks) { return rank < num_ranks / 2 ? "stage 0" : "stage 1"; };
-  shape.iterate = [stage](const Place& at, RankProgram& program) {
+  shape.sizes = {4, 8};
+  shape.num_parts = 2;
+  shape.is_pipeline = true;
+  shape.iterate = [](const Place& at, RankProgram& program) {
     const int half = at.num_ranks / 2;
     const bool is_first = at.rank < half;
     const int peer = is_first ? at.rank + half : at.rank - half;
@@ -104,16 +104,13 @@ Shape Pipeline(bool declared) {
       program.Receive("gradients", peer, 0.2 * kMs);
       program.Work("backward", 5 * kMs);
     }
-    program.Collective("allreduce", 0.5 * kMs, stage(at.rank, at.num_ranks));
+    program.Collective("allreduce", 0.5 * kMs, Among::kPart);
     program.Work("step", 1 * kMs);
   };
   shape.collectives = {"activations", "gradients", "allreduce"};
-  shape.like_work = stage;
   if (declared) {
-    shape.group = [stage](const std::string& name, int rank, int num_ranks) -> std::string {
-      if (name == "allreduce") return stage(rank, num_ranks);
-      return absl::StrCat("pair ", rank % (num_ranks / 2));
-    };
+    shape.groups = {
+        {"allreduce", Among::kPart}, {"activations", Among::kPlace}, {"gradients", Among::kPlace}};
   }
   return shape;
 }
@@ -140,7 +137,7 @@ Shape SlowLink() {
   shape.iterate = [](const Place& at, RankProgram& program) {
     program.Work("forward", 4 * kMs);
     program.Work("backward", 6 * kMs);
-    program.Collective("allreduce", 0.5 * kMs, "", at.is_planted ? 2 * kMs : 0);
+    program.Collective("allreduce", 0.5 * kMs, Among::kAll, at.is_planted ? 2 * kMs : 0);
     program.Work("step", 1 * kMs);
   };
   return shape;
@@ -263,55 +260,51 @@ Shape WithStalls(const std::string& name, const std::string& work, double second
   return shape;
 }
 
-// Four stages with one forward and one backward pass in turn, and four pieces of a batch. by_link: transfers
+// Stages with one forward and one backward pass in turn, and four pieces of a batch. by_link: transfers
 // from one stage to the next have a name of their own. Else one name has both what a stage receives and what
 // it sends.
-Shape OneForwardOneBackward(bool by_link) {
-  constexpr int kStages = 4;
+Shape OneForwardOneBackward(int num_stages, bool by_link) {
   Shape shape;
-  shape.name = by_link ? "pipeline of 4 stages, 1F1B" : "1F1B, one name for all stages";
-  shape.min_ranks = 2 * kStages;
-  const auto stage = [](int rank, int num_ranks) { return rank / (num_ranks / kStages); };
-  const auto name_of_stage = [stage](int rank, int num_ranks) {
-    return absl::StrCat("stage ", stage(rank, num_ranks));
-  };
+  shape.name =
+      by_link ? absl::StrCat("pipeline of ", num_stages, " stages, 1F1B") : "1F1B, one name for all stages";
+  shape.sizes = {2 * num_stages};
+  shape.num_parts = num_stages;
+  shape.is_pipeline = true;
   const auto link = [by_link](const char* name, int from) {
     return by_link ? absl::StrCat(name, " from ", from) : std::string(name);
   };
   shape.iterate = [=](const Place& at, RankProgram& program) {
     constexpr int kPieces = 4;
-    const int replicas = at.num_ranks / kStages;
-    const int mine = stage(at.rank, at.num_ranks);
+    const int replicas = at.num_ranks / num_stages;
+    const int mine = at.rank / replicas;
     const auto forward = [&] {
       if (mine > 0) program.Receive(link("activations", mine - 1), at.rank - replicas, 0.1 * kMs);
       program.Work("forward", 3 * kMs, at.is_planted ? 1.5 * kMs : 0);
-      if (mine + 1 < kStages) program.Send(link("activations", mine), at.rank + replicas);
+      if (mine + 1 < num_stages) program.Send(link("activations", mine), at.rank + replicas);
     };
     const auto backward = [&] {
-      if (mine + 1 < kStages) program.Receive(link("gradients", mine + 1), at.rank + replicas, 0.1 * kMs);
+      if (mine + 1 < num_stages) program.Receive(link("gradients", mine + 1), at.rank + replicas, 0.1 * kMs);
       program.Work("backward", 6 * kMs);
       if (mine > 0) program.Send(link("gradients", mine), at.rank - replicas);
     };
-    const int ahead = std::min(kStages - 1 - mine, kPieces);
+    const int ahead = std::min(num_stages - 1 - mine, kPieces);
     for (int i = 0; i < ahead; ++i) forward();
     for (int i = ahead; i < kPieces; ++i) {
       forward();
       backward();
     }
     for (int i = 0; i < ahead; ++i) backward();
-    program.Collective("allreduce", 0.5 * kMs, name_of_stage(at.rank, at.num_ranks));
+    program.Collective("allreduce", 0.5 * kMs, Among::kPart);
     program.Work("step", 1 * kMs);
   };
   shape.collectives = {"allreduce"};
-  for (int from = 0; from < (by_link ? kStages : 1); ++from) {
-    shape.collectives.push_back(link("activations", from));
-    shape.collectives.push_back(link("gradients", from));
+  shape.groups = {{"allreduce", Among::kPart}};
+  for (int from = 0; from < (by_link ? num_stages : 1); ++from) {
+    for (const char* const name : {"activations", "gradients"}) {
+      shape.collectives.push_back(link(name, from));
+      shape.groups[link(name, from)] = Among::kPlace;
+    }
   }
-  shape.like_work = name_of_stage;
-  shape.group = [name_of_stage](const std::string& name, int rank, int num_ranks) -> std::string {
-    if (name == "allreduce") return name_of_stage(rank, num_ranks);
-    return absl::StrCat("pipeline ", rank % (num_ranks / kStages));
-  };
   return shape;
 }
 
@@ -347,8 +340,239 @@ Shape SlowBackward() {
 
 Shape TwoSlow() {
   Shape shape = OneReduction("two slow ranks", 3 * kMs);
-  shape.min_ranks = 4;
+  shape.sizes = {4, 8};
   shape.num_planted = 2;
+  return shape;
+}
+
+// From here on: the second lot of those.
+
+// Evaluations are of other batches than training, and not always of as many.
+Shape EvaluationsOfOtherLengths() {
+  Shape shape = OneReduction("evaluations of other lengths", 0);
+  shape.num_iterations = 400;
+  shape.collectives = {"allreduce", "metrics"};
+  shape.iterate = [](const Place& at, RankProgram& program) {
+    Blocking(Steady(at), program, 0);
+    if (at.iteration % 40 != 39) return;
+    const int num_batches = 3 + static_cast<int>(at.shared_chance * 20);
+    for (int i = 0; i < num_batches; ++i) program.Work("evaluate", 5 * kMs, at.is_planted ? 4 * kMs : 0);
+    program.Collective("metrics", 0.2 * kMs);
+  };
+  return shape;
+}
+
+// One to six micro steps in an iteration, as many on all ranks, and one reduction.
+Shape UnevenAccumulation() {
+  Shape shape = OneReduction("one to six micro steps an iteration", 0);
+  shape.iterate = [](const Place& at, RankProgram& program) {
+    const int num_micro_steps = 1 + static_cast<int>(at.shared_chance * 6);
+    for (int i = 0; i < num_micro_steps; ++i) {
+      program.Work("forward", 1.5 * kMs, at.is_planted ? 0.6 * kMs : 0);
+      program.Work("backward", 3 * kMs);
+    }
+    program.Collective("allreduce", 0.5 * kMs);
+    program.Work("step", 0.5 * kMs);
+  };
+  return shape;
+}
+
+// Parameters are gathered for each layer, forward and backward, and gradients scattered.
+Shape ShardedParameters() {
+  Shape shape = OneReduction("parameters gathered by layer", 0);
+  shape.collectives = {"all_gather", "reduce_scatter"};
+  shape.iterate = [](const Place& at, RankProgram& program) {
+    constexpr int kLayers = 4;
+    for (int layer = 0; layer < kLayers; ++layer) {
+      program.Collective("all_gather", 0.2 * kMs);
+      program.Work("forward", 1 * kMs, at.is_planted && layer == 1 ? 1.5 * kMs : 0);
+    }
+    for (int layer = kLayers; layer-- > 0;) {
+      program.Collective("all_gather", 0.2 * kMs);
+      program.Work("backward", 2 * kMs);
+      program.Collective("reduce_scatter", 0.2 * kMs);
+    }
+    program.Work("step", 0.5 * kMs);
+  };
+  return shape;
+}
+
+// Pairs reduce activations in each layer, and the ranks of one place in the pairs gradients.
+Shape TensorAndDataParallel(bool declared) {
+  Shape shape;
+  shape.name = declared ? "tensor and data parallel" : "tensor and data parallel, not declared";
+  shape.sizes = {4, 8};
+  shape.ranks_of_part = 2;
+  shape.collectives = {"tp_allreduce", "dp_allreduce"};
+  if (declared) shape.groups = {{"tp_allreduce", Among::kPart}, {"dp_allreduce", Among::kPlace}};
+  shape.iterate = [](const Place& at, RankProgram& program) {
+    for (int layer = 0; layer < 4; ++layer) {
+      program.Work("forward", 1 * kMs, at.is_planted ? 0.5 * kMs : 0);
+      program.Collective("tp_allreduce", 0.2 * kMs, Among::kPart);
+    }
+    for (int layer = 0; layer < 4; ++layer) {
+      program.Work("backward", 1.5 * kMs);
+      program.Collective("tp_allreduce", 0.2 * kMs, Among::kPart);
+    }
+    program.Collective("dp_allreduce", 0.5 * kMs, Among::kPlace);
+    program.Work("step", 0.5 * kMs);
+  };
+  return shape;
+}
+
+// A checkpoint is written by a thread of one rank, whose work takes longer for three iterations.
+Shape CheckpointBeside() {
+  Shape shape = OneReduction("a checkpoint written beside the work", 0);
+  shape.planted_rank = 0;
+  shape.num_iterations = 400;
+  shape.iterate = [](const Place& at, RankProgram& program) {
+    const bool writes = at.is_planted && at.iteration % 20 >= 17;
+    program.Work("forward", 4 * kMs, writes ? 3 * kMs : 0);
+    program.Work("backward", 6 * kMs, writes ? 5 * kMs : 0);
+    program.Collective("allreduce", 0.5 * kMs);
+    program.Work("step", 1 * kMs);
+  };
+  return shape;
+}
+
+Shape SlowLoader() {
+  Shape shape = OneReduction("a loader that is slow each 8th iteration", 0);
+  shape.iterate = [](const Place& at, RankProgram& program) {
+    program.Work("data", 0.3 * kMs, at.is_planted && at.iteration % 8 == 5 ? 9 * kMs : 0);
+    Blocking(Steady(at), program, 0);
+  };
+  return shape;
+}
+
+// One of ten pieces of work takes a time with a heavy tail.
+Shape HeavyTails() {
+  Shape shape = OneReduction("heavy tails", 0);
+  shape.is_uneven = true;
+  shape.iterate = [](const Place& at, RankProgram& program) {
+    const double tail = std::min(0.5 * std::pow(1 - at.chance, -0.7), 40.0);
+    program.Work("data", tail * kMs);
+    Blocking(Steady(at), program, 4 * kMs);
+  };
+  return shape;
+}
+
+// All ranks get slower, as devices that become hot do.
+Shape Drift() {
+  Shape shape = OneReduction("all ranks get slower", 0);
+  shape.iterate = [](const Place& at, RankProgram& program) {
+    const double slower = 1 + 0.3 * at.iteration / at.num_iterations;
+    program.Work("forward", 4 * kMs * slower, at.is_planted ? 2 * kMs * slower : 0);
+    program.Work("backward", 6 * kMs * slower);
+    program.Collective("allreduce", 0.5 * kMs);
+    program.Work("step", 1 * kMs);
+  };
+  return shape;
+}
+
+// Another job has CPUs of this one for twenty iterations, on any rank, in one of five such times.
+Shape AnotherJob() {
+  Shape shape = OneReduction("another job on the machine", 0);
+  shape.is_uneven = true;
+  shape.num_iterations = 400;
+  shape.iterate = [](const Place& at, RankProgram& program) {
+    const uint64_t which = static_cast<uint64_t>(at.iteration / 20 * 64 + at.rank + 1);
+    std::mt19937_64 random(which * 2654435761);
+    const bool is_there = random() % 5 == 0;
+    program.Work("forward", 4 * kMs * (is_there ? 1.8 : 1), at.is_planted ? 4 * kMs : 0);
+    program.Work("backward", 6 * kMs * (is_there ? 1.8 : 1));
+    program.Collective("allreduce", 0.5 * kMs);
+    program.Work("step", 1 * kMs);
+  };
+  return shape;
+}
+
+Shape BroadcastFromRankZero() {
+  Shape shape = OneReduction("a broadcast, then a reduction", 0);
+  shape.collectives = {"broadcast", "allreduce"};
+  shape.iterate = [](const Place& at, RankProgram& program) {
+    program.Work("data", 2 * kMs, at.is_planted ? 2 * kMs : 0);
+    program.Broadcast("broadcast", 0, 0.1 * kMs);
+    program.Work("forward", 3 * kMs);
+    program.Work("backward", 6 * kMs);
+    program.Collective("allreduce", 0.5 * kMs);
+  };
+  return shape;
+}
+
+// Normalisation over all ranks in each layer: many short collectives.
+Shape ManyCollectives() {
+  Shape shape = OneReduction("twenty collectives an iteration", 0);
+  shape.collectives = {"syncbn", "allreduce"};
+  shape.iterate = [](const Place& at, RankProgram& program) {
+    for (int layer = 0; layer < 20; ++layer) {
+      program.Work("layer", 0.5 * kMs, at.is_planted && layer == 7 ? 1.5 * kMs : 0);
+      program.Collective("syncbn", 0.05 * kMs);
+    }
+    program.Work("backward", 6 * kMs);
+    program.Collective("allreduce", 0.5 * kMs);
+  };
+  return shape;
+}
+
+// Ranks train on their own for 16 iterations.
+Shape LocalSteps() {
+  Shape shape = OneReduction("a reduction each 16th iteration", 0);
+  shape.iterate = [](const Place& at, RankProgram& program) {
+    program.Work("forward", 4 * kMs, at.is_planted ? 1.5 * kMs : 0);
+    program.Work("backward", 6 * kMs);
+    program.Work("step", 1 * kMs);
+    if (at.iteration % 16 == 15) program.Collective("average", 3 * kMs);
+  };
+  shape.collectives = {"average"};
+  return shape;
+}
+
+// Two ranks, each slow in another part of what comes before the reduction: mending one saves little.
+Shape TwoSlowInOtherParts() {
+  Shape shape = OneReduction("two slow ranks, each in another part", 0);
+  shape.sizes = {4, 8};
+  shape.num_planted = 2;
+  shape.iterate = [](const Place& at, RankProgram& program) {
+    const bool is_even = at.rank % 2 == 0;
+    program.Work("forward", 4 * kMs, at.is_planted && is_even ? 2.5 * kMs : 0);
+    program.Work("backward", 6 * kMs, at.is_planted && !is_even ? 2.5 * kMs : 0);
+    program.Collective("allreduce", 0.5 * kMs);
+    program.Work("step", 1 * kMs);
+  };
+  return shape;
+}
+
+Shape LateAndEverywhere() {
+  Shape shape = OneReduction("slow in everything in the last half", 0);
+  shape.late = 0.5;
+  shape.iterate = [](const Place& at, RankProgram& program) {
+    const auto work = [&](const char* name, double seconds) {
+      program.Work(name, seconds, at.is_planted ? 0.3 * seconds : 0);
+    };
+    work("data", 1 * kMs);
+    work("forward", 4 * kMs);
+    work("backward", 5 * kMs);
+    program.Collective("allreduce", 0.5 * kMs);
+    work("step", 1 * kMs);
+  };
+  return shape;
+}
+
+// The next gather of parameters runs beside the work.
+Shape Prefetch() {
+  Shape shape = OneReduction("gathers beside the work", 0);
+  shape.collectives = {"gather0", "gather1", "reduce_scatter"};
+  shape.iterate = [](const Place& at, RankProgram& program) {
+    program.Begin("gather0", 1 * kMs, false);
+    program.Work("data", 1.5 * kMs);
+    program.Wait("gather0", false);
+    program.Begin("gather1", 1 * kMs, false);
+    program.Work("forward0", 3 * kMs, at.is_planted ? 2 * kMs : 0);
+    program.Wait("gather1", false);
+    program.Work("forward1", 3 * kMs);
+    program.Work("backward", 6 * kMs);
+    program.Collective("reduce_scatter", 0.5 * kMs);
+  };
   return shape;
 }
 
@@ -384,11 +608,41 @@ std::vector<Shape> MakeShapes() {
   shapes.push_back(noisy);
   Shape checkpoint = Alone("a checkpoint each 50th iteration", 50, 100 * kMs);
   checkpoint.num_iterations = 400;
-  for (const Shape& shape :
-       {Rare(), Evaluation(), Phases(), SmallScope(), Late(), NoCollective(), OneOfAll(), Combined(),
-        UnevenSteps(), WarmingUp(), WithStalls("a data loader that stalls, on any rank", "data", 20 * kMs),
-        WithStalls("pauses of a garbage collector, on any rank", "python", 8 * kMs), checkpoint,
-        OneForwardOneBackward(true), OneForwardOneBackward(false), Experts(), SlowBackward(), TwoSlow()}) {
+  for (const Shape& shape : {Rare(),
+                             Evaluation(),
+                             Phases(),
+                             SmallScope(),
+                             Late(),
+                             NoCollective(),
+                             OneOfAll(),
+                             Combined(),
+                             UnevenSteps(),
+                             WarmingUp(),
+                             WithStalls("a data loader that stalls, on any rank", "data", 20 * kMs),
+                             WithStalls("pauses of a garbage collector, on any rank", "python", 8 * kMs),
+                             checkpoint,
+                             OneForwardOneBackward(4, true),
+                             OneForwardOneBackward(4, false),
+                             Experts(),
+                             SlowBackward(),
+                             TwoSlow(),
+                             EvaluationsOfOtherLengths(),
+                             UnevenAccumulation(),
+                             ShardedParameters(),
+                             TensorAndDataParallel(true),
+                             TensorAndDataParallel(false),
+                             OneForwardOneBackward(3, true),
+                             CheckpointBeside(),
+                             SlowLoader(),
+                             HeavyTails(),
+                             Drift(),
+                             AnotherJob(),
+                             BroadcastFromRankZero(),
+                             ManyCollectives(),
+                             LocalSteps(),
+                             TwoSlowInOtherParts(),
+                             LateAndEverywhere(),
+                             Prefetch()}) {
     shapes.push_back(shape);
   }
   return shapes;

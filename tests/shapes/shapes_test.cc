@@ -17,8 +17,7 @@ TEST_P(ShapesTest, NameWhatIsPlantedAndNobodyElseAndStateWhatItCosts) {
   constexpr int kRuns = 2;
   for (const Shape& shape : Shapes()) {
     if (GetParam() && shape.cannot_be_told) continue;
-    for (const int num_ranks : {2, 4, 8}) {
-      if (num_ranks < shape.min_ranks) continue;
+    for (const int num_ranks : shape.sizes) {
       const Rates rates = RatesOf(shape, num_ranks, GetParam(), kRuns);
       EXPECT_EQ(rates.num_false + rates.num_missed + rates.num_wrong, 0) << rates.first;
     }

@@ -5,35 +5,25 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "ott/core/base/check.h"
 #include "ott/core/statistics/persistent_excess.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/stats/arrival_summary.h"
 #include "ott/dist/stats/cluster_summary.h"
+#include "ott/questions/saved/iteration_sampler.h"
 #include "ott/questions/saved/sampled_job.h"
-#include "ott/questions/saved/what_if.h"
-#include "ott/questions/saved/what_if_text.h"
-#include "ott/questions/slow/cluster_table.h"
 #include "ott/questions/slow/merge_stats.h"
 #include "ott/questions/waiting/arrival_tracker.h"
 
 namespace ott::shapes {
 namespace {
 
-constexpr int kIterationsPerBlock = 16;
-// More than a tenth off, where a hundredth of an iteration says nothing.
-constexpr double kWrongShare = 0.1;
-constexpr double kWrongOfIteration = 0.01;
-// A share of an iteration: by so much all wait longer than mending saves, as the next to last rank is late by
-// noise.
-constexpr double kMaxNoise = 0.04;
+constexpr int kIterationsPerBlock = saved::IterationSampler::kIterationsPerBlock;
 
 int64_t Nanoseconds(double seconds) { return static_cast<int64_t>(std::llround(seconds * 1e9)); }
 
@@ -50,36 +40,6 @@ Stopwatch::Environment PlayedEnvironment() {
   return environment;
 }
 
-}  // namespace
-
-void RankProgram::Work(const std::string& name, double seconds, double excess) {
-  const double noisy = seconds * std::exp(noise_ * std::normal_distribution<double>(0, 1)(random_));
-  operations_.push_back({Kind::kWork, name, "", noisy + excess * noisy / std::max(seconds, 1e-9)});
-  if (seconds == 0) operations_.back().seconds = excess;
-}
-
-void RankProgram::Collective(const std::string& name, double seconds, const std::string& label, double late) {
-  operations_.push_back({Kind::kCollective, name, label, seconds, late});
-}
-
-void RankProgram::Begin(const std::string& name, double seconds, bool measured) {
-  operations_.push_back({Kind::kBegin, name, "", seconds, 0, measured});
-}
-
-void RankProgram::Wait(const std::string& name, bool measured) {
-  operations_.push_back({Kind::kWait, name, "", 0, 0, measured});
-}
-
-void RankProgram::Send(const std::string& name, int to) {
-  operations_.push_back({Kind::kSend, name, "", 10e-6, 0, false, to});
-}
-
-void RankProgram::Receive(const std::string& name, int from, double seconds) {
-  operations_.push_back({Kind::kReceive, name, "", seconds, 0, false, from});
-}
-
-void RankProgram::EndIteration() { operations_.push_back({Kind::kEndIteration, "", ""}); }
-
 // Runs all ranks' programs against each other.
 class Simulation {
  public:
@@ -94,17 +54,8 @@ class Simulation {
     std::vector<int64_t> iteration_ends;
   };
 
-  explicit Simulation(std::vector<RankProgram> programs)
-      : programs_(std::move(programs)), states_(programs_.size()), ranks_(programs_.size()) {
-    for (const RankProgram& program : programs_) {
-      std::set<std::string> labels;
-      for (const RankProgram::Operation& operation : program.operations_) {
-        if (operation.kind == RankProgram::Kind::kCollective || operation.kind == RankProgram::Kind::kBegin)
-          labels.insert(operation.label);
-      }
-      for (const std::string& label : labels) ++size_of_label_[label];
-    }
-  }
+  Simulation(const Shape& shape, const std::vector<RankProgram>& programs)
+      : shape_(shape), programs_(programs), states_(programs.size()), ranks_(programs.size()) {}
 
   std::vector<Rank> Run() {
     for (bool any = true; any;) {
@@ -114,7 +65,7 @@ class Simulation {
       }
     }
     for (size_t rank = 0; rank < programs_.size(); ++rank) {
-      OTT_CHECK(states_[rank].next == programs_[rank].operations_.size()) << "rank " << rank << " is stuck";
+      OTT_CHECK(states_[rank].next == programs_[rank].acts().size()) << "rank " << rank << " is stuck";
       std::stable_sort(ranks_[rank].intervals.begin(), ranks_[rank].intervals.end(),
                        [](const Interval& a, const Interval& b) { return a.start < b.start; });
     }
@@ -122,11 +73,13 @@ class Simulation {
   }
 
  private:
-  using Kind = RankProgram::Kind;
-  // Name, label, and how many of them the rank had before.
-  using Key = std::tuple<std::string, std::string, int>;
+  using Kind = Act::Kind;
+  // Who meets, and its lowest rank.
+  using Group = std::pair<Among, int>;
+  // Name, group, and how many of them the rank had before.
+  using Key = std::tuple<std::string, Group, int>;
   struct Meeting {
-    int num_there = 0;
+    size_t num_there = 0;
     double latest = 0;
     double end = 0;
   };
@@ -134,18 +87,28 @@ class Simulation {
     size_t next = 0;
     double now = 1;
     bool is_waiting = false;
-    std::map<std::pair<std::string, std::string>, int> count;
+    std::map<std::string, int> count;
     std::map<std::string, double> begun;
     std::map<std::pair<std::string, int>, int> num_messages;
   };
 
-  void Come(const RankProgram::Operation& operation, State& state) {
-    const int number = state.count[{operation.name, operation.label}]++;
-    Meeting& meeting = meetings_[{operation.name, operation.label, number}];
+  Meeting& MeetingOf(const Act& act, size_t rank, int number) {
+    const std::vector<int> members = Members(act, rank);
+    return meetings_[{act.name, {act.among, members.front()}, number}];
+  }
+
+  std::vector<int> Members(const Act& act, size_t rank) const {
+    return shape_.Members(act.among, static_cast<int>(rank), static_cast<int>(programs_.size()));
+  }
+
+  void Come(const Act& act, size_t rank) {
+    State& state = states_[rank];
+    const std::vector<int> members = Members(act, rank);
+    Meeting& meeting = MeetingOf(act, rank, state.count[act.name]++);
     meeting.latest = std::max(meeting.latest, state.now);
-    if (++meeting.num_there < size_of_label_[operation.label]) return;
-    double& busy_until = busy_until_[operation.label];
-    meeting.end = std::max(meeting.latest, busy_until) + operation.seconds;
+    if (++meeting.num_there < members.size()) return;
+    double& busy_until = busy_until_[{act.among, members.front()}];
+    meeting.end = std::max(meeting.latest, busy_until) + act.seconds;
     busy_until = meeting.end;
   }
 
@@ -156,8 +119,8 @@ class Simulation {
   // The next operation of the rank; whether it could be done.
   bool Step(size_t rank) {
     State& state = states_[rank];
-    if (state.next == programs_[rank].operations_.size()) return false;
-    const RankProgram::Operation& operation = programs_[rank].operations_[state.next];
+    if (state.next == programs_[rank].acts().size()) return false;
+    const Act& operation = programs_[rank].acts()[state.next];
     const double start = state.now;
     switch (operation.kind) {
       case Kind::kWork:
@@ -165,23 +128,31 @@ class Simulation {
         Add(rank, operation.name, start, state.now, true);
         break;
       case Kind::kCollective: {
-        if (!state.is_waiting) Come(operation, state);
-        state.is_waiting = true;
-        const int number = state.count[{operation.name, operation.label}] - 1;
-        const Meeting& meeting = meetings_[{operation.name, operation.label, number}];
-        if (meeting.end == 0) return false;
-        state.is_waiting = false;
+        if (!state.is_waiting) Come(operation, rank);
+        const Meeting& meeting = MeetingOf(operation, rank, state.count[operation.name] - 1);
+        state.is_waiting = meeting.end == 0;
+        if (state.is_waiting) return false;
         state.now = meeting.end + operation.late;
         Add(rank, operation.name, start, state.now, false);
         break;
       }
+      case Kind::kBroadcast: {
+        const auto number = static_cast<size_t>(state.count[operation.name]);
+        std::vector<double>& sent = messages_[{operation.peer, -1, operation.name}];
+        const bool is_root = static_cast<int>(rank) == operation.peer;
+        if (!is_root && number >= sent.size()) return false;
+        ++state.count[operation.name];
+        if (is_root) sent.push_back(state.now);
+        state.now = std::max(state.now, sent[number]) + operation.seconds;
+        Add(rank, operation.name, start, state.now, false);
+        break;
+      }
       case Kind::kBegin:
-        Come(operation, state);
+        Come(operation, rank);
         state.begun[operation.name] = state.now;
         break;
       case Kind::kWait: {
-        const int number = state.count[{operation.name, ""}] - 1;
-        const Meeting& meeting = meetings_[{operation.name, "", number}];
+        const Meeting& meeting = MeetingOf(operation, rank, state.count[operation.name] - 1);
         if (meeting.end == 0) return false;
         state.now = std::max(state.now, meeting.end);
         Add(rank, operation.name, operation.measured ? state.begun[operation.name] : start, state.now, false);
@@ -190,10 +161,10 @@ class Simulation {
       case Kind::kSend:
         state.now += operation.seconds;
         Add(rank, operation.name, start, state.now, false);
-        messages_[{rank, operation.peer, operation.name}].push_back(state.now);
+        messages_[{static_cast<int>(rank), operation.peer, operation.name}].push_back(state.now);
         break;
       case Kind::kReceive: {
-        const auto& sent = messages_[{operation.peer, rank, operation.name}];
+        const auto& sent = messages_[{operation.peer, static_cast<int>(rank), operation.name}];
         int& number = state.num_messages[{operation.name, operation.peer}];
         if (static_cast<size_t>(number) >= sent.size()) return false;
         state.now = std::max(state.now, sent[static_cast<size_t>(number++)]) + operation.seconds;
@@ -209,50 +180,38 @@ class Simulation {
     return true;
   }
 
-  std::vector<RankProgram> programs_;
+  const Shape& shape_;
+  const std::vector<RankProgram>& programs_;
   std::vector<State> states_;
   std::vector<Rank> ranks_;
-  std::map<std::string, int> size_of_label_;
   std::map<Key, Meeting> meetings_;
-  std::map<std::string, double> busy_until_;
-  std::map<std::tuple<size_t, int, std::string>, std::vector<double>> messages_;
+  std::map<Group, double> busy_until_;
+  // When what one rank sent to another (-1: to all) under a name was there.
+  std::map<std::tuple<int, int, std::string>, std::vector<double>> messages_;
 };
 
-namespace {
-
-// Returns true if the rank has what is planted, first of all on `planted`.
-bool IsPlanted(const Shape& shape, int rank, int num_ranks, int planted) {
-  return planted >= 0 && (rank - planted + num_ranks) % num_ranks < shape.num_planted;
-}
-
 std::vector<Simulation::Rank> Simulate(const Shape& shape, int num_ranks, int seed, int planted) {
-  std::mt19937_64 random(static_cast<uint64_t>(seed) * 7919 + 17);
-  std::vector<double> phases;
-  for (int i = 0; i < shape.num_iterations; ++i) {
-    phases.push_back(std::vector<double>{1, 2, 0.5}[std::uniform_int_distribution<size_t>(0, 2)(random)]);
-  }
-  std::uniform_real_distribution<double> chance;
-  std::vector<double> shared_chances;
-  for (int i = 0; i < shape.num_iterations; ++i) shared_chances.push_back(chance(random));
   std::vector<RankProgram> programs;
   for (int rank = 0; rank < num_ranks; ++rank) {
-    RankProgram& program = programs.emplace_back(static_cast<uint64_t>(seed) * 1000 + rank, shape.noise);
-    std::mt19937_64 random_of_rank(static_cast<uint64_t>(seed) * 1000 + rank + 500);
-    for (int i = 0; i < shape.num_iterations; ++i) {
-      const bool has_begun = i >= shape.late * shape.num_iterations;
-      const auto number = static_cast<size_t>(i);
-      shape.iterate(
-          {rank, num_ranks, i, shape.num_iterations, has_begun && IsPlanted(shape, rank, num_ranks, planted),
-           phases[number], chance(random_of_rank), shared_chances[number]},
-          program);
-      program.EndIteration();
-    }
+    programs.push_back(shape.Program(rank, num_ranks, seed, planted));
   }
-  return Simulation(std::move(programs)).Run();
+  return Simulation(shape, programs).Run();
 }
 
 bool IsCollective(const Shape& shape, const std::string& name) {
   return std::find(shape.collectives.begin(), shape.collectives.end(), name) != shape.collectives.end();
+}
+
+std::string LikeWork(const Shape& shape, int rank, int num_ranks) {
+  return shape.is_pipeline ? absl::StrCat("part ", shape.PartOf(rank, num_ranks)) : "";
+}
+
+// Returns "" for a measurement that no group is declared for.
+std::string GroupOf(const Shape& shape, const std::string& name, int rank, int num_ranks) {
+  const auto declared = shape.groups.find(name);
+  if (declared == shape.groups.end()) return "";
+  return absl::StrCat(declared->second == Among::kPart ? "part" : "place", " of rank ",
+                      shape.Members(declared->second, rank, num_ranks).front());
 }
 
 struct Measured {
@@ -305,11 +264,9 @@ Measured Play(const Shape& shape, const Simulation::Rank& did, int rank, int num
   measured.stats.set_rank(rank);
   measured.stats.set_world_size(num_ranks);
   measured.stats.set_host("node0");
-  if (shape.like_work) measured.arrivals.like_work = shape.like_work(rank, num_ranks);
-  if (shape.group) {
-    for (const std::string& name : shape.collectives) {
-      measured.arrivals.groups[name] = shape.group(name, rank, num_ranks);
-    }
+  measured.arrivals.like_work = LikeWork(shape, rank, num_ranks);
+  for (const auto& [name, unused] : shape.groups) {
+    measured.arrivals.groups[name] = GroupOf(shape, name, rank, num_ranks);
   }
   return measured;
 }
@@ -322,7 +279,7 @@ IterationSample Sample(const Shape& shape, const Simulation::Rank& did, const St
   sample.set_host(stats.host());
   sample.set_observer(-1);
   sample.set_num_iterations(static_cast<int64_t>(did.iteration_ends.size()));
-  if (shape.like_work) sample.set_like_work(shape.like_work(stats.rank(), stats.world_size()));
+  sample.set_like_work(LikeWork(shape, stats.rank(), stats.world_size()));
   if (const std::optional<CpuShare> cpu = CpuShareOfWork(stats)) {
     sample.mutable_cpu_of_work()->set_cpu_seconds(cpu->cpu_seconds);
     sample.mutable_cpu_of_work()->set_taken_share(cpu->taken_share);
@@ -334,8 +291,7 @@ IterationSample Sample(const Shape& shape, const Simulation::Rank& did, const St
     if (!index.emplace(interval.name, static_cast<int>(index.size())).second) continue;
     sample.add_names(interval.name);
     sample.add_collective(IsCollective(shape, interval.name));
-    const bool is_told = shape.group && IsCollective(shape, interval.name);
-    sample.add_group(is_told ? shape.group(interval.name, stats.rank(), stats.world_size()) : "");
+    sample.add_group(GroupOf(shape, interval.name, stats.rank(), stats.world_size()));
   }
   size_t next = 0;
   for (size_t first = 0; first + kIterationsPerBlock <= did.iteration_ends.size();
@@ -361,34 +317,6 @@ IterationSample Sample(const Shape& shape, const Simulation::Rank& did, const St
   return sample;
 }
 
-void FindNamed(Told& told) {
-  std::set<int> named;
-  if (told.stats.has_straggler()) named.insert(told.stats.straggler().rank());
-  for (const SlowMeasurement& slow : told.stats.slow_measurements()) named.insert(slow.rank());
-  for (const ArrivalStats& arrivals : told.stats.arrivals()) {
-    if (arrivals.has_hold_up()) named.insert(arrivals.hold_up().rank());
-    for (const Hiccups& hiccups : arrivals.hiccups()) {
-      if (!hiccups.is_pause()) named.insert(hiccups.rank());
-    }
-  }
-  told.named_by_table.assign(named.begin(), named.end());
-  named.insert(told.what_if.blamed_ranks().begin(), told.what_if.blamed_ranks().end());
-  told.named.assign(named.begin(), named.end());
-}
-
-// For how long all wait for a rank, as a share of an iteration, by the table; 0 if it names none.
-double LongestWait(const ClusterStats& stats) {
-  double most = 0;
-  const double seconds = stats.iteration().mean() * static_cast<double>(stats.max_measured_iters());
-  for (const ArrivalStats& arrivals : stats.arrivals()) {
-    most = std::max(most, arrivals.hold_up().share_of_iteration());
-    for (const Hiccups& hiccups : arrivals.hiccups()) {
-      if (!hiccups.is_pause()) most = std::max(most, hiccups.seconds() / seconds);
-    }
-  }
-  return most;
-}
-
 double ClockOf(const std::vector<Simulation::Rank>& ranks) {
   int64_t end = 0;
   for (const Simulation::Rank& rank : ranks) end = std::max(end, rank.iteration_ends.back());
@@ -396,12 +324,11 @@ double ClockOf(const std::vector<Simulation::Rank>& ranks) {
          static_cast<double>(ranks[0].iteration_ends.size());
 }
 
-bool IsOff(double said, double truth, double iteration) {
-  const double off = std::abs(said - truth);
-  return off > kWrongShare * std::abs(truth) && off > kWrongOfIteration * iteration;
-}
-
 }  // namespace
+
+double LossOf(const Shape& shape, int num_ranks, int seed, int planted) {
+  return ClockOf(Simulate(shape, num_ranks, seed, planted)) - ClockOf(Simulate(shape, num_ranks, seed, -1));
+}
 
 Told RunAndAsk(const Shape& shape, int num_ranks, int seed, int planted) {
   const std::vector<Simulation::Rank> ranks = Simulate(shape, num_ranks, seed, planted);
@@ -418,24 +345,18 @@ Told RunAndAsk(const Shape& shape, int num_ranks, int seed, int planted) {
     arrivals.Merge(ArrivalSummary(rank, measured.arrivals));
     const std::optional<CpuShare> of_rank = CpuShareOfWork(measured.stats);
     if (of_rank) cpu = cpu ? LeastCertain(*cpu, *of_rank) : *of_rank;
-    like_work.push_back(shape.like_work ? shape.like_work(rank, num_ranks) : "");
+    like_work.push_back(LikeWork(shape, rank, num_ranks));
     stats.push_back(std::move(measured.stats));
   }
-  Told told;
-  told.truth = ClockOf(ranks);
-  told.stats = MergeStats(stats, num_ranks, like_work);
+  ClusterStats merged = MergeStats(stats, num_ranks, like_work);
   ArrivalTracker tracker;
   tracker.Add(arrivals);
   const CpuShare share = cpu.value_or(CpuShare());
-  for (const ArrivalStats& of : tracker.Finish(told.stats.iteration().mean(), {share, share})) {
-    *told.stats.add_arrivals() = of;
+  for (const ArrivalStats& of : tracker.Finish(merged.iteration().mean(), {share, share})) {
+    *merged.add_arrivals() = of;
   }
   const absl::StatusOr<saved::ReplayJob> job = saved::MakeJob(std::move(samples));
-  if (job.ok()) told.what_if = saved::AnswerWhatIf(*job);
-  FindNamed(told);
-  told.text = absl::StrCat(FormatClusterTable(told.stats),
-                           job.ok() ? saved::FormatWhatIf(told.what_if) : job.status().ToString(), "\n");
-  return told;
+  return Ask(std::move(merged), job.ok() ? &*job : nullptr, ClockOf(ranks));
 }
 
 Rates RatesOf(const Shape& shape, int num_ranks, bool is_planted, int num_runs) {
@@ -443,67 +364,9 @@ Rates RatesOf(const Shape& shape, int num_ranks, bool is_planted, int num_runs) 
   for (int run = 0; run < num_runs; ++run) {
     const int rank = shape.planted_rank >= 0 ? shape.planted_rank : run % num_ranks;
     const int planted = is_planted ? rank : -1;
-    const Told told = RunAndAsk(shape, num_ranks, run, planted);
-    std::string why;
-    const bool says_good = told.what_if.verdict() == WHAT_IF_EVEN;
-    const double iteration = told.what_if.measured_seconds();
-    if (shape.cannot_be_told ? says_good || !told.named.empty()
-                             : std::any_of(told.named.begin(), told.named.end(), [&](int named) {
-                                 return !IsPlanted(shape, named, num_ranks, planted);
-                               })) {
-      ++rates.num_false;
-      absl::StrAppend(&why, "false ");
-    } else if (planted < 0 && told.what_if.verdict() == WHAT_IF_UNEVEN && shape.noise < 0.1 &&
-               !shape.is_uneven) {
-      ++rates.num_false;
-      absl::StrAppend(&why, "false(uneven) ");
-    }
-    double loss = 0;
-    if (planted >= 0) loss = told.truth - ClockOf(Simulate(shape, num_ranks, run, -1));
-    if (planted >= 0 && (told.named.empty() || (says_good && loss > 0.05 * told.truth) ||
-                         (told.named_by_table.empty() && !shape.is_of_replay_alone))) {
-      ++rates.num_missed;
-      absl::StrAppend(&why, "missed ");
-    }
-    const Straggler& straggler = told.stats.straggler();
-    bool is_wrong = planted >= 0 && told.stats.has_straggler() &&
-                    std::abs(static_cast<double>(straggler.since_iteration()) / shape.num_iterations -
-                             shape.late) > kWrongShare;
-    is_wrong |= iteration > 0 && IsOff(iteration, told.truth, told.truth);
-    for (const ArrivalStats& arrivals : told.stats.arrivals()) {
-      if (arrivals.has_hold_up()) {
-        is_wrong |= arrivals.hold_up().seconds_per_iteration() >
-                    loss + (shape.is_uneven ? 2 : 1) * kMaxNoise * told.truth;
-      }
-    }
-    if (planted >= 0 && told.what_if.repairs_size() > 0) {
-      const WhatIfPart& best = told.what_if.has_best_repairs_together() ? told.what_if.best_repairs_together()
-                                                                        : told.what_if.repairs(0);
-      // The answer says that it is a bound.
-      const bool is_bound = std::any_of(
-          told.what_if.notes().begin(), told.what_if.notes().end(),
-          [](const auto& note) { return note.find("saves more than is predicted") != note.npos; });
-      const bool is_within = best.saved_low() * iteration <= loss && loss <= best.saved_high() * iteration;
-      is_wrong |= IsOff(best.saved() * iteration, loss, told.truth) && !is_within &&
-                  !(is_bound && best.saved() * iteration < loss);
-    }
-    if (is_wrong && !shape.cannot_be_told) {
-      ++rates.num_wrong;
-      absl::StrAppend(&why, "wrong ");
-    }
-    if (LongestWait(told.stats) > 1.2 * told.what_if.not_excluded() + kWrongOfIteration &&
-        (told.what_if.verdict() == WHAT_IF_EVEN || told.what_if.verdict() == WHAT_IF_UNEVEN)) {
-      ++rates.num_contradicted;
-      absl::StrAppend(&why, "contradicted ");
-    }
-    ++rates.num_runs;
-    if (!why.empty() && (rates.first.empty() || (why.find("false") != why.npos &&
-                                                 rates.first.find(": false") == std::string::npos))) {
-      rates.first =
-          absl::StrCat(shape.name, ", ", num_ranks, " ranks, run ", run, ", planted on ", planted, ": ", why,
-                       "\na mean iteration takes ", told.truth * 1e3, " ms, of which ", loss * 1e3,
-                       " are planted; named: ", absl::StrJoin(told.named, ", "), "\n", told.text);
-    }
+    const double loss = is_planted ? LossOf(shape, num_ranks, run, planted) : 0;
+    rates.Add(shape, num_ranks, planted, loss, RunAndAsk(shape, num_ranks, run, planted),
+              absl::StrCat("run ", run));
   }
   return rates;
 }

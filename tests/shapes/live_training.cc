@@ -1,0 +1,199 @@
+// A training of one of the shapes, with a process a rank: a part of its work is computed and the rest slept,
+// and its collectives are messages with the time at which their sender came.
+//
+//   mpirun -np 4 live_training SHAPE SEED PLANTED RUN_DIR mpi|tcp
+//
+// PLANTED: the rank that has what is planted; -1: none. Rank 0 prints "clock SECONDS": a mean iteration.
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/check.h"
+#include "ott/core/base/config.pb.h"
+#include "ott/core/stopwatch/stopwatch.h"
+#include "ott/dist/comm/mpi_communicator.h"
+#include "ott/dist/comm/tcp_communicator.h"
+#include "ott/dist/run/training_run.h"
+#include "ott/tests/shapes/shape.h"
+
+namespace ott::shapes {
+namespace {
+
+// Nanoseconds of the clock that all ranks of a machine share.
+int64_t Now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+int64_t Nanoseconds(double seconds) { return static_cast<int64_t>(seconds * 1e9); }
+
+void SleepUntil(int64_t when) {
+  std::this_thread::sleep_until(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(when)));
+}
+
+class LiveTraining {
+ public:
+  LiveTraining(const Shape& shape, Communicator& ranks) : shape_(shape), ranks_(ranks) {}
+
+  void Do(const Act& act, TrainingRun& run) {
+    switch (act.kind) {
+      case Act::Kind::kWork:
+        return Work(act);
+      case Act::Kind::kCollective: {
+        const Stopwatch::Scope scope{std::string_view(act.name)};
+        Come(act);
+        return SleepUntil(Leave(act) + Nanoseconds(act.late));
+      }
+      case Act::Kind::kBroadcast: {
+        const Stopwatch::Scope scope{std::string_view(act.name)};
+        if (ranks_.rank() == act.peer) {
+          for (const int rank : Members(act)) Tell(rank, act);
+        }
+        return SleepUntil(std::max(Now(), Hear(act.peer, act)) + Nanoseconds(act.seconds));
+      }
+      case Act::Kind::kBegin:
+        if (act.measured) Stopwatch::Get().Start(act.name);
+        begun_[act.name] = &act;
+        return Come(act);
+      case Act::Kind::kWait:
+        if (!act.measured) Stopwatch::Get().Start(act.name);
+        SleepUntil(Leave(*begun_[act.name]));
+        return Stopwatch::Get().End(act.name);
+      case Act::Kind::kSend: {
+        const Stopwatch::Scope scope{std::string_view(act.name)};
+        return Tell(act.peer, act);
+      }
+      case Act::Kind::kReceive: {
+        const Stopwatch::Scope scope{std::string_view(act.name)};
+        return SleepUntil(std::max(Now(), Hear(act.peer, act)) + Nanoseconds(act.seconds));
+      }
+      case Act::Kind::kEndIteration:
+        OTT_CHECK(run.FinishIter().ok()) << "iteration " << run.iteration();
+    }
+  }
+
+ private:
+  void Work(const Act& act) const {
+    const int64_t start = Now();
+    const Stopwatch::Scope scope{std::string_view(act.name)};
+    const int64_t computes = start + Nanoseconds(act.seconds * std::min(shape_.cpu_share, kMaxCpuShare));
+    while (Now() < computes) {
+    }
+    SleepUntil(start + Nanoseconds(act.seconds));
+  }
+
+  std::vector<int> Members(const Act& act) const {
+    return shape_.Members(act.among, ranks_.rank(), ranks_.size());
+  }
+
+  void Tell(int rank, const Act& act) {
+    const int64_t now = Now();
+    const std::string_view bytes(reinterpret_cast<const char*>(&now), sizeof(now));
+    OTT_CHECK(ranks_.Post(rank, Tag(act.name), bytes).ok()) << act.name;
+  }
+
+  int64_t Hear(int rank, const Act& act) {
+    const absl::StatusOr<std::string> bytes = ranks_.Receive(rank, Tag(act.name), Deadline::Never());
+    OTT_CHECK(bytes.ok() && bytes->size() == sizeof(int64_t)) << act.name;
+    int64_t when;
+    std::memcpy(&when, bytes->data(), sizeof(when));
+    return when;
+  }
+
+  void Come(const Act& act) {
+    for (const int rank : Members(act)) Tell(rank, act);
+  }
+
+  // Returns when the collective ends to which this rank came; waits until all have come.
+  int64_t Leave(const Act& act) {
+    int64_t latest = busy_until_[act.among];
+    for (const int rank : Members(act)) latest = std::max(latest, Hear(rank, act));
+    return busy_until_[act.among] = latest + Nanoseconds(act.seconds);
+  }
+
+  // The same on all ranks.
+  int Tag(const std::string& name) const {
+    const auto found = std::find(shape_.collectives.begin(), shape_.collectives.end(), name);
+    if (found == shape_.collectives.end()) return 100;
+    return 101 + static_cast<int>(found - shape_.collectives.begin());
+  }
+
+  // Many ranks share few CPUs.
+  static constexpr double kMaxCpuShare = 0.02;
+
+  const Shape& shape_;
+  Communicator& ranks_;
+  std::map<Among, int64_t> busy_until_;
+  std::map<std::string, const Act*> begun_;
+};
+
+Config MakeConfig(const Shape& shape, int num_ranks, const std::string& run_dir) {
+  Config config;
+  config.set_run_dir(run_dir);
+  StopwatchConfig& stopwatch = *config.mutable_stopwatch();
+  stopwatch.mutable_collective_measurements()->Assign(shape.collectives.begin(), shape.collectives.end());
+  if (shape.is_pipeline) stopwatch.add_work_differs_along("part");
+  for (const auto& [name, among] : shape.groups) {
+    CollectiveGroups& groups = *stopwatch.add_collective_groups();
+    groups.add_measurements(name);
+    groups.add_along(among == Among::kPart ? "place" : "part");
+  }
+  const int size = shape.RanksOfPart(num_ranks);
+  for (const auto& [name, extent] : {std::pair("part", num_ranks / size), std::pair("place", size)}) {
+    MeshAxis& axis =
+        config.mesh().empty() ? *config.add_mesh()->add_axes() : *config.mutable_mesh(0)->add_axes();
+    axis.set_name(name);
+    axis.set_size(extent);
+  }
+  stopwatch.set_print_every_n_iters(shape.num_iterations / 4);
+  // Nothing is dropped between two gathers.
+  stopwatch.set_arrivals_limit(1 << 16);
+  return config;
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> Connect(const std::string& transport) {
+  if (transport == "mpi") return CreateMpiCommunicator();
+  const absl::StatusOr<TcpOptions> options = TcpOptionsFromEnvironment();
+  if (!options.ok()) return options.status();
+  return CreateTcpCommunicator(*options);
+}
+
+int Main(int argc, char** argv) {
+  OTT_CHECK(argc == 6) << "live_training SHAPE SEED PLANTED RUN_DIR mpi|tcp";
+  const auto shape =
+      std::find_if(Shapes().begin(), Shapes().end(), [&](const Shape& one) { return one.name == argv[1]; });
+  OTT_CHECK(shape != Shapes().end()) << argv[1] << ": no such shape";
+  // Sleeps end on time.
+  prctl(PR_SET_TIMERSLACK, 1UL);
+  const absl::StatusOr<std::unique_ptr<Communicator>> ranks = Connect(argv[5]);
+  OTT_CHECK(ranks.ok()) << ranks.status();
+  const RankProgram program =
+      shape->Program((*ranks)->rank(), (*ranks)->size(), std::atoi(argv[2]), std::atoi(argv[3]));
+  const absl::StatusOr<std::unique_ptr<TrainingRun>> run =
+      TrainingRun::Start(**ranks, MakeConfig(*shape, (*ranks)->size(), argv[4]));
+  OTT_CHECK(run.ok()) << run.status();
+  // The run's own messages stay apart from the training's.
+  const absl::StatusOr<std::unique_ptr<Communicator>> own = (*ranks)->Split(0, 0, Deadline::Never());
+  OTT_CHECK(own.ok() && (*own)->Barrier(Deadline::Never()).ok()) << own.status();
+  const int64_t start = Now();
+  LiveTraining training(*shape, **own);
+  for (const Act& act : program.acts()) training.Do(act, **run);
+  const double seconds = 1e-9 * static_cast<double>(Now() - start) / shape->num_iterations;
+  OTT_CHECK((*run)->Finish().ok()) << "finish";
+  if ((*ranks)->rank() == 0) std::printf("clock %.9f\n", seconds);
+  return 0;
+}
+
+}  // namespace
+}  // namespace ott::shapes
+
+int main(int argc, char** argv) { return ott::shapes::Main(argc, argv); }

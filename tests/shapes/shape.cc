@@ -1,0 +1,72 @@
+#include "ott/tests/shapes/shape.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ott::shapes {
+
+void RankProgram::Work(const std::string& name, double seconds, double excess) {
+  const double noisy = seconds * std::exp(noise_ * std::normal_distribution<double>(0, 1)(random_));
+  const double all = seconds == 0 ? excess : noisy + excess * noisy / seconds;
+  acts_.push_back({Act::Kind::kWork, name, all});
+}
+
+void RankProgram::Collective(const std::string& name, double seconds, Among among, double late) {
+  acts_.push_back({Act::Kind::kCollective, name, seconds, among, late});
+}
+
+void RankProgram::Broadcast(const std::string& name, int root, double seconds) {
+  acts_.push_back({Act::Kind::kBroadcast, name, seconds, Among::kAll, 0, false, root});
+}
+
+void RankProgram::Begin(const std::string& name, double seconds, bool measured) {
+  acts_.push_back({Act::Kind::kBegin, name, seconds, Among::kAll, 0, measured});
+}
+
+void RankProgram::Wait(const std::string& name, bool measured) {
+  acts_.push_back({Act::Kind::kWait, name, 0, Among::kAll, 0, measured});
+}
+
+void RankProgram::Send(const std::string& name, int to) {
+  acts_.push_back({Act::Kind::kSend, name, 10e-6, Among::kAll, 0, false, to});
+}
+
+void RankProgram::Receive(const std::string& name, int from, double seconds) {
+  acts_.push_back({Act::Kind::kReceive, name, seconds, Among::kAll, 0, false, from});
+}
+
+void RankProgram::EndIteration() { acts_.push_back({Act::Kind::kEndIteration, ""}); }
+
+bool Shape::IsPlanted(int rank, int num_ranks, int planted) const {
+  return planted >= 0 && (rank - planted + num_ranks) % num_ranks < num_planted;
+}
+
+std::vector<int> Shape::Members(Among among, int rank, int num_ranks) const {
+  const int size = RanksOfPart(num_ranks);
+  std::vector<int> members;
+  for (int other = 0; other < num_ranks; ++other) {
+    if (among == Among::kPart && other / size != rank / size) continue;
+    if (among == Among::kPlace && other % size != rank % size) continue;
+    members.push_back(other);
+  }
+  return members;
+}
+
+RankProgram Shape::Program(int rank, int num_ranks, int seed, int planted) const {
+  std::uniform_real_distribution<double> chance;
+  std::mt19937_64 shared(static_cast<uint64_t>(seed) * 7919 + 17);
+  std::mt19937_64 own(static_cast<uint64_t>(seed) * 1000 + static_cast<uint64_t>(rank) + 500);
+  RankProgram program(static_cast<uint64_t>(seed) * 1000 + static_cast<uint64_t>(rank), noise);
+  for (int i = 0; i < num_iterations; ++i) {
+    const bool has_begun = i >= late * num_iterations;
+    Place at = {rank, num_ranks, i, num_iterations, has_begun && IsPlanted(rank, num_ranks, planted)};
+    at.phase = std::vector<double>{1, 2, 0.5}[std::uniform_int_distribution<size_t>(0, 2)(shared)];
+    at.chance = chance(own);
+    at.shared_chance = chance(shared);
+    iterate(at, program);
+    program.EndIteration();
+  }
+  return program;
+}
+
+}  // namespace ott::shapes

@@ -1,0 +1,122 @@
+// Trainings of other shapes than that of the example: what each rank does, one act after the other. They are
+// simulated (simulated_training.h) and run by real processes (live_training.cc).
+
+#ifndef OTT_TESTS_SHAPES_SHAPE_H_
+#define OTT_TESTS_SHAPES_SHAPE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace ott::shapes {
+
+// The ranks that meet: all, those of one part, or those of one place in their parts.
+enum class Among { kAll, kPart, kPlace };
+
+// What a rank does next. Seconds.
+struct Act {
+  enum class Kind { kWork, kCollective, kBroadcast, kBegin, kWait, kSend, kReceive, kEndIteration };
+  Kind kind;
+  std::string name;
+  double seconds = 0;
+  Among among = Among::kAll;
+  double late = 0;
+  bool measured = false;
+  // The rank that sends, or is sent to.
+  int peer = 0;
+};
+
+// The acts of one rank, one after the other. Seconds.
+class RankProgram {
+ public:
+  RankProgram(uint64_t seed, double noise) : random_(seed), noise_(noise) {}
+
+  // Measured work, with noise; `excess` is what is planted on top.
+  void Work(const std::string& name, double seconds, double excess = 0);
+  // Waits for all ranks among which it is, then takes `seconds`; this rank leaves `late` after that.
+  void Collective(const std::string& name, double seconds, Among among = Among::kAll, double late = 0);
+  // All ranks wait for the root alone, which waits for nobody.
+  void Broadcast(const std::string& name, int root, double seconds);
+  // Begins a collective of all ranks beside the work. `measured`: its measurement runs from here to the
+  // Wait() for it; else in the Wait() alone.
+  void Begin(const std::string& name, double seconds, bool measured);
+  void Wait(const std::string& name, bool measured);
+  // A send takes no time, and a receive waits for it.
+  void Send(const std::string& name, int to);
+  void Receive(const std::string& name, int from, double seconds);
+  void EndIteration();
+
+  const std::vector<Act>& acts() const { return acts_; }
+
+ private:
+  std::vector<Act> acts_;
+  std::mt19937_64 random_;
+  double noise_;
+};
+
+// The place of which a shape's program is asked.
+struct Place {
+  int rank = 0;
+  int num_ranks = 0;
+  int iteration = 0;
+  int num_iterations = 0;
+  // This rank has what is planted.
+  bool is_planted = false;
+  // 1, 2 or 0.5, the same on all ranks.
+  double phase = 1;
+  // Random numbers in [0, 1): of this rank and iteration, and the same on all ranks.
+  double chance = 0;
+  double shared_chance = 0;
+};
+
+struct Shape {
+  std::string name;
+  // Adds one iteration to the program.
+  std::function<void(const Place& at, RankProgram& program)> iterate;
+  std::vector<std::string> collectives;
+  // Ranks in a row are a part; so many parts of the job, or ranks of a part if that is not 0.
+  int num_parts = 1;
+  int ranks_of_part = 0;
+  // The ranks of other parts do other work.
+  bool is_pipeline = false;
+  // The collectives that not all ranks come to together, as the configuration declares them.
+  std::map<std::string, Among> groups;
+  double noise = 0.03;
+  int num_iterations = 200;
+  // The numbers of ranks to run it with.
+  std::vector<int> sizes = {2, 4, 8};
+  // -1: any rank may have what is planted, and of several the next ones, too.
+  int planted_rank = -1;
+  int num_planted = 1;
+  // The share of the run after which what is planted begins.
+  double late = 0;
+  // A rank is on a CPU for this share of its work; the rest is of a device.
+  double cpu_share = 0.1;
+  // All ranks' work is uneven by design.
+  bool is_uneven = false;
+  // Only so many ranks leave what they measured; 0: all.
+  int num_present = 0;
+  // No work takes longer and nobody comes late, so that a replay alone shows it.
+  bool is_of_replay_alone = false;
+  // Nobody can tell, so a good answer is false.
+  bool cannot_be_told = false;
+
+  int RanksOfPart(int num_ranks) const { return ranks_of_part > 0 ? ranks_of_part : num_ranks / num_parts; }
+  int PartOf(int rank, int num_ranks) const { return rank / RanksOfPart(num_ranks); }
+  // Returns true if the rank has what is planted, first of all on `planted`; -1: nothing is.
+  bool IsPlanted(int rank, int num_ranks, int planted) const;
+  // Returns the ranks that meet the rank, and itself, ascending.
+  std::vector<int> Members(Among among, int rank, int num_ranks) const;
+  // Returns the rank's program. All ranks of a run have the same seed.
+  RankProgram Program(int rank, int num_ranks, int seed, int planted) const;
+};
+
+// All of them.
+const std::vector<Shape>& Shapes();
+
+}  // namespace ott::shapes
+
+#endif  // OTT_TESTS_SHAPES_SHAPE_H_

@@ -1,0 +1,53 @@
+// What the answers about a run say, and whether that is true.
+
+#ifndef OTT_TESTS_SHAPES_TOLD_H_
+#define OTT_TESTS_SHAPES_TOLD_H_
+
+#include <string>
+#include <vector>
+
+#include "ott/dist/stats/cluster_stats.pb.h"
+#include "ott/questions/saved/replay_job.h"
+#include "ott/questions/saved/what_if.pb.h"
+#include "ott/tests/shapes/shape.h"
+
+namespace ott::shapes {
+
+// The answers about one run.
+struct Told {
+  ClusterStats stats;
+  WhatIfAnswer what_if;
+  // Whom any answer names, and whom the table does, ascending.
+  std::vector<int> named;
+  std::vector<int> named_by_table;
+  // A mean iteration on the job's own clock, in seconds.
+  double truth = 0;
+  // The table's lines and the answer in words.
+  std::string text;
+};
+
+// job: null if there is none.
+Told Ask(ClusterStats stats, const saved::ReplayJob* job, double truth);
+
+// Counts answers that are not true.
+struct Rates {
+  int num_runs = 0;
+  // Names an innocent, or says that all is good where nothing can be told.
+  int num_false = 0;
+  // Does not name what is planted.
+  int num_missed = 0;
+  // States a number that is more than a tenth off.
+  int num_wrong = 0;
+  // By the table, all wait longer for a rank than what if says that mending any rank saves at most.
+  int num_contradicted = 0;
+  // The text of the first run that is not true.
+  std::string first;
+
+  // loss: what the planted excess takes of a mean iteration, in seconds. name: of the run.
+  void Add(const Shape& shape, int num_ranks, int planted, double loss, const Told& told,
+           const std::string& name);
+};
+
+}  // namespace ott::shapes
+
+#endif  // OTT_TESTS_SHAPES_TOLD_H_
