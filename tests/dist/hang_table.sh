@@ -22,7 +22,7 @@ bad=0 rows=0
 one() {
   local transport=$1 scenario=$2 seed=$3 ranks=${RANKS:-$((4 + $3 % 5))} run=$dir/$1_$2_$3 output=$dir/output
   local victim named asked code verdict=""
-  [[ $ranks -lt 4 && ($scenario == apart || $scenario == twice) ]] && return
+  [[ $ranks -lt 4 && ($scenario == apart || $scenario == twice || $scenario == order) ]] && return
   if [[ $transport == mpi ]]; then
     MPIRUN_OPTIONS=--enable-recovery setsid "$mpirun" "$ranks" "$hang_rank" "$scenario" "$seed" "$run" mpi >"$output" 2>&1 &
   else
@@ -53,6 +53,8 @@ one() {
   if [[ $scenario == clean || $scenario == slow || $scenario == compile ]]; then
     [[ ! -e $run/hang.json && $code == 0 ]] && verdict=silent
   else
+    # Of two ranks that call different things, nobody knows which is wrong.
+    [[ $ranks == 2 && " skip other size extra " == *" $scenario "* ]] && victim=""
     [[ $named == "$victim" && $asked == "$victim" && $code == 1 ]] && verdict=named
   fi
   kill -TERM -- "-$job" 2>/dev/null
