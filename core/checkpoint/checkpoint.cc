@@ -234,42 +234,54 @@ std::optional<int64_t> NumberOfStep(const std::string& name) {
   return std::nullopt;
 }
 
+constexpr std::string_view kZeroOptimizer = "_mp_rank_00_optim_states.pt";
+constexpr std::string_view kZeroModel = "mp_rank_00_model_states.pt";
+
 // The rank of DeepSpeed's "bf16_zero_pp_rank_3_mp_rank_00_optim_states.pt"; nullopt for other names.
-std::optional<int> RankOfZeroFile(const std::string& name) {
+std::optional<int> RankOfZeroFile(const std::string& name, std::string_view end) {
   constexpr std::string_view kRank = "zero_pp_rank_";
   const size_t at = name.find(kRank);
   int rank = 0;
-  if (at == name.npos || !EndsWith(name, "_mp_rank_00_optim_states.pt")) return std::nullopt;
+  if (at == name.npos || !EndsWith(name, end)) return std::nullopt;
   const size_t begin = at + kRank.size();
   const bool parsed = absl::SimpleAtoi(name.substr(begin, name.find('_', begin) - begin), &rank);
   return parsed ? std::optional<int>(rank) : std::nullopt;
 }
 
-absl::StatusOr<Checkpoint> ReadZero(const std::string& dir, const std::set<std::string>& names) {
-  std::map<int, std::string> by_rank;
-  std::string model_file;
-  for (const std::string& name : names) {
-    if (const std::optional<int> rank = RankOfZeroFile(name)) by_rank[*rank] = name;
-    if (EndsWith(name, "mp_rank_00_model_states.pt")) {
-      // Stage 3 writes one a rank, which all say the same but are to be whole.
-      OTT_RETURN_IF_ERROR(ReadNamed(absl::StrCat(dir, "/", name)).status());
-      if (model_file.empty()) model_file = name;
+bool IsZeroOptimizer(const std::string& name) { return RankOfZeroFile(name, kZeroOptimizer).has_value(); }
+
+// The states in files of ranks, by rank, of which none may be missing.
+absl::StatusOr<std::vector<Value>> ReadRanks(const std::string& dir, const char* what,
+                                             const std::map<int, std::string>& by_rank) {
+  std::vector<Value> states;
+  for (const auto& [rank, name] : by_rank) {
+    if (rank != static_cast<int>(states.size())) {
+      return absl::DataLossError(absl::StrCat(dir, ": has no ", what, " of rank ", states.size()));
     }
+    OTT_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadNamed(absl::StrCat(dir, "/", name)));
+    states.push_back(std::move(checkpoint.state));
+  }
+  return states;
+}
+
+absl::StatusOr<Checkpoint> ReadZero(const std::string& dir, const std::set<std::string>& names) {
+  std::map<int, std::string> optimizers, models;
+  for (const std::string& name : names) {
+    if (const std::optional<int> rank = RankOfZeroFile(name, kZeroOptimizer)) optimizers[*rank] = name;
+    // Stage 3 writes one a rank, the others one.
+    if (EndsWith(name, kZeroModel)) models[RankOfZeroFile(name, kZeroModel).value_or(0)] = name;
     if (name.find("mp_rank_01") != name.npos || name.find("expert") != name.npos) {
       return absl::UnimplementedError(dir + ": ZeRO with model parallelism or experts is not put together");
     }
   }
-  if (model_file.empty()) return absl::DataLossError(dir + ": has no mp_rank_00_model_states.pt");
-  OTT_ASSIGN_OR_RETURN(Checkpoint model, ReadNamed(absl::StrCat(dir, "/", model_file)));
-  std::vector<Value> partitions;
-  for (const auto& [rank, name] : by_rank) {
-    if (rank != static_cast<int>(partitions.size())) {
-      return absl::DataLossError(absl::StrCat(dir, ": has no ZeRO partition of rank ", partitions.size()));
-    }
-    OTT_ASSIGN_OR_RETURN(Checkpoint partition, ReadNamed(absl::StrCat(dir, "/", name)));
-    partitions.push_back(std::move(partition.state));
+  if (models.empty()) return absl::DataLossError(absl::StrCat(dir, ": has no ", std::string(kZeroModel)));
+  OTT_ASSIGN_OR_RETURN(const std::vector<Value> of_models, ReadRanks(dir, "ZeRO model", models));
+  OTT_ASSIGN_OR_RETURN(const std::vector<Value> partitions, ReadRanks(dir, "ZeRO partition", optimizers));
+  if (of_models.size() > 1 && of_models.size() != partitions.size()) {
+    return absl::DataLossError(absl::StrCat(dir, ": has ", of_models.size(), " ZeRO models, but ",
+                                            partitions.size(), " partitions"));
   }
-  absl::StatusOr<Value> state = JoinZeroPartitions(std::move(model.state), partitions);
+  absl::StatusOr<Value> state = JoinZeroPartitions(of_models, partitions);
   if (!state.ok()) return WithContext(dir, state.status());
   return Checkpoint{"DeepSpeed ZeRO", *std::move(state)};
 }
@@ -296,13 +308,14 @@ absl::StatusOr<std::optional<Checkpoint>> ReadTogether(const std::string& dir, i
     OTT_ASSIGN_OR_RETURN(Value state, ReadDistributedCheckpoint(dir));
     together = Checkpoint{"a distributed checkpoint", std::move(state)};
     remove([](const std::string& name) { return name == kDistributedMetadata || EndsWith(name, ".distcp"); });
-  } else if (std::any_of(names->begin(), names->end(),
-                         [](const std::string& name) { return RankOfZeroFile(name).has_value(); })) {
+  } else if (std::any_of(names->begin(), names->end(), IsZeroOptimizer)) {
     OTT_ASSIGN_OR_RETURN(together, ReadZero(dir, *names));
-    // Stage 3 writes a file of the model for each rank; the first one is read.
-    remove([](const std::string& name) {
-      return RankOfZeroFile(name).has_value() || EndsWith(name, "mp_rank_00_model_states.pt");
-    });
+    remove([](const std::string& name) { return IsZeroOptimizer(name) || EndsWith(name, kZeroModel); });
+  } else if (names->count(std::string(kZeroModel)) != 0 && names->count("mp_rank_01_model_states.pt") == 0) {
+    // Without ZeRO, one file holds all.
+    OTT_ASSIGN_OR_RETURN(together, ReadNamed(absl::StrCat(dir, "/", std::string(kZeroModel))));
+    together->format = "DeepSpeed";
+    names->erase(std::string(kZeroModel));
   }
   return together;
 }

@@ -177,18 +177,43 @@ Value Flat(float first, int64_t size) {
   return Tensor{TensorView(memory.get(), DType::kFloat32, {size}), memory};
 }
 
-// testdata/make_zero_testdata.py made the files, and DeepSpeed's zero_to_fp32 merged them.
+// DeepSpeed's engine wrote the files (testdata/make_zero_testdata.py), and its zero_to_fp32 merged them.
 TEST(Zero, TheMasterWeightsAreThoseThatDeepSpeedMerges) {
   for (const char* const name : {"zero_2", "zero_3"}) {
     const Value zero = Read(Data(name));
     const Value merged = Read(Data(absl::StrCat(name, "_merged.pt")));
-    EXPECT_EQ(merged.map().size(), 3);
+    EXPECT_EQ(merged.map().size(), 12);
+    int num_trained = 0;
     for (const auto& [parameter, expected] : merged.map()) {
-      const Value& kept = At(At(At(zero, "optimizer"), "state"), parameter);
-      EXPECT_EQ(Elements(At(kept, "fp32")), Elements(expected)) << name << " " << parameter;
-      EXPECT_EQ(At(kept, "exp_avg").tensor().view.shape(), expected.tensor().view.shape());
+      const Value* const kept = At(At(zero, "optimizer"), "state").map().Find(parameter);
+      if (kept == nullptr) continue;
+      ++num_trained;
+      EXPECT_EQ(Elements(At(*kept, "fp32")), Elements(expected)) << name << " " << parameter;
+      EXPECT_EQ(At(*kept, "exp_avg").tensor().view.shape(), expected.tensor().view.shape());
     }
+    EXPECT_EQ(num_trained, 8) << "two are frozen, one is tied, one is a buffer";
   }
+}
+
+TEST(Zero, Stage3HasBuffersAndFrozenAndTiedWeightsToo) {
+  EXPECT_EQ(AllElements(At(Read(Data("zero_3")), "module")), AllElements(Read(Data("zero_3_merged.pt"))));
+}
+
+TEST(Zero, WhatOtherRanksHoldOtherwiseIsKept) {
+  const Value zero = Read(Data("zero_3"));
+  const std::map<std::string, std::string> of_rank_1 = AllElements(At(zero, "rank_1"));
+  ASSERT_EQ(of_rank_1.size(), 2);
+  EXPECT_NE(of_rank_1.at("module.1.mean"), Elements(At(At(zero, "module"), "1.mean")));
+  EXPECT_NE(of_rank_1.at("rng_state.torch"), Elements(At(At(zero, "rng_state"), "torch")));
+}
+
+TEST(Zero, WithoutPartitionsOneFileIsTheState) {
+  const Value state = Read(Data("zero_0"));
+  EXPECT_EQ(At(state, "module").map().size(), 12);
+  EXPECT_EQ(At(At(state, "optimizer"), "state").map().size(), 8);
+}
+
+TEST(Zero, APartitionThatIsMissingIsNamed) {
   std::filesystem::copy(Data("zero_2/global_step2"), testing::TempDir() + "/zero_cut");
   std::filesystem::remove(testing::TempDir() + "/zero_cut/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt");
   EXPECT_THAT(std::string(ReadCheckpoint(testing::TempDir() + "/zero_cut").status().message()),
@@ -200,25 +225,30 @@ TEST(Zero, TheMasterWeightsAreThoseThatDeepSpeedMerges) {
 // other, padded to 8.
 TEST(Zero, PartitionsOfAFlatBufferArePutTogether) {
   const Value shapes = Value::List{ValueMap{{"a", Value::List{2, 2}}, {"b", Value::List{3}}}};
-  const auto partition = [](float first) {
+  const auto partition = [](float first, int step = 2) {
     return Value(ValueMap{
         {"optimizer_state_dict",
          ValueMap{
              {"single_partition_of_fp32_groups", Value::List{Flat(first, 4)}},
              {"base_optimizer_state",
-              ValueMap{{"state", ValueMap{{"0", ValueMap{{"step", 2}, {"exp_avg", Flat(10 * first, 4)}}}}},
+              ValueMap{{"state", ValueMap{{"0", ValueMap{{"step", step}, {"exp_avg", Flat(10 * first, 4)}}}}},
                        {"param_groups", Value::List{ValueMap{{"lr", 0.01}}}}}}}}});
   };
   const absl::StatusOr<Value> state =
-      JoinZeroPartitions(ValueMap{{"param_shapes", shapes}}, {partition(0), partition(4)});
+      JoinZeroPartitions({ValueMap{{"param_shapes", shapes}}}, {partition(0), partition(4)});
   ASSERT_TRUE(state.ok()) << state.status();
   const Value& of_parameter = At(At(*state, "optimizer"), "state");
   EXPECT_EQ(Elements(At(At(of_parameter, "a"), "fp32")), "float32[2, 2]: 0 1 2 3");
   EXPECT_EQ(Elements(At(At(of_parameter, "b"), "fp32")), "float32[3]: 4 5 6");
   EXPECT_EQ(Elements(At(At(of_parameter, "b"), "exp_avg")), "float32[3]: 40 41 42");
   EXPECT_EQ(At(At(of_parameter, "b"), "step").int_value(), 2);
+  EXPECT_EQ(state->map().Find("rank_1"), nullptr);
+  const absl::StatusOr<Value> ahead =
+      JoinZeroPartitions({ValueMap{{"param_shapes", shapes}}}, {partition(0), partition(4, 3)});
+  ASSERT_TRUE(ahead.ok()) << ahead.status();
+  EXPECT_EQ(At(At(At(*ahead, "rank_1"), "optimizer_state_dict"), "state.0.step").int_value(), 3);
   EXPECT_THAT(
-      std::string(JoinZeroPartitions(ValueMap{{"param_shapes", shapes}}, {partition(0)}).status().message()),
+      std::string(JoinZeroPartitions({ValueMap{{"param_shapes", shapes}}}, {partition(0)}).status().message()),
       HasSubstr("'b': its parts have 0 of 3 elements"));
 }
 
@@ -229,8 +259,8 @@ TEST(Zero, SharesOfEachParameterArePutTogether) {
         ValueMap{{"optimizer_state_dict", ValueMap{{"fp32_flat_groups", Value::List{Flat(first, 4)}}}}});
   };
   const absl::StatusOr<Value> state = JoinZeroPartitions(
-      ValueMap{{"module", ValueMap()},
-               {"param_shapes", Value::List{ValueMap{{"a", Value::List{2, 2}}, {"b", Value::List{3}}}}}},
+      {ValueMap{{"module", ValueMap()},
+                {"param_shapes", Value::List{ValueMap{{"a", Value::List{2, 2}}, {"b", Value::List{3}}}}}}},
       {partition(0), partition(10)});
   ASSERT_TRUE(state.ok()) << state.status();
   EXPECT_EQ(Elements(At(At(*state, "module"), "a")), "float32[2, 2]: 0 1 10 11");

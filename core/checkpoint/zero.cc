@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <optional>
 #include <utility>
@@ -107,13 +108,59 @@ absl::StatusOr<Tensor> JoinShares(const FlatTensor& flat, const Parameter& param
                                  std::move(parts));
 }
 
+// Bit for bit the same elements.
+bool AreSame(const Tensor& a, const Tensor& b) {
+  if (a.view.dtype() != b.view.dtype() || a.view.shape() != b.view.shape()) return false;
+  if (a.view.num_elements() == 0) return true;
+  const absl::StatusOr<Tensor> gathered_a = Gathered(a), gathered_b = Gathered(b);
+  if (!gathered_a.ok() || !gathered_b.ok()) return false;
+  const absl::StatusOr<Tensor> copy_a = CloneToHost(gathered_a->view), copy_b = CloneToHost(gathered_b->view);
+  return copy_a.ok() && copy_b.ok() &&
+         std::memcmp(copy_a->view.data(), copy_b->view.data(), copy_a->view.num_bytes()) == 0;
+}
+
+// Returns what of `other` is not as in `first`, a null for what it lacks; nullopt if all of it is.
+std::optional<Value> DifferenceTo(const Value* first, const Value& other) {
+  if (first == nullptr || first->kind() != other.kind()) return other;
+  bool is_same = true;
+  switch (other.kind()) {
+    case Value::Kind::kMap: {
+      Value::Map map;
+      for (const auto& [name, child] : other.map()) {
+        if (std::optional<Value> difference = DifferenceTo(first->map().Find(name), child))
+          map.Insert(name, *std::move(difference));
+      }
+      for (const auto& [name, child] : first->map()) {
+        if (other.map().Find(name) == nullptr) map.Insert(name, Value());
+      }
+      return map.empty() ? std::nullopt : std::optional<Value>(std::move(map));
+    }
+    case Value::Kind::kList:
+      is_same = first->list().size() == other.list().size();
+      for (size_t i = 0; is_same && i < other.list().size(); ++i)
+        is_same = !DifferenceTo(&first->list()[i], other.list()[i]).has_value();
+      break;
+    case Value::Kind::kString:
+      is_same = first->string_value() == other.string_value();
+      break;
+    default: {
+      // Numbers are compared as tensors, so that NaN is itself.
+      const std::optional<Tensor> a = AsTensor(*first), b = AsTensor(other);
+      is_same = !a.has_value() || !b.has_value() || AreSame(*a, *b);
+    }
+  }
+  return is_same ? std::nullopt : std::optional<Value>(other);
+}
+
 class Joiner {
  public:
-  explicit Joiner(const std::vector<Value>& partitions) {
+  Joiner(const std::vector<Value>& models, const std::vector<Value>& partitions)
+      : models_(models), others_(partitions.size()) {
     for (const Value& partition : partitions) states_.push_back(Find(partition, {"optimizer_state_dict"}));
   }
 
-  absl::StatusOr<Value> Join(Value model) {
+  absl::StatusOr<Value> Join() {
+    Value model = WithoutParts(models_[0]);
     const Value* const shapes = Find(model, {"param_shapes"});
     if (shapes == nullptr || !shapes->is_list()) return Unexpected("no param_shapes");
     for (const Value* const state : states_) {
@@ -128,12 +175,8 @@ class Joiner {
       Value::List& of_group = names.emplace_back();
       for (const Parameter& parameter : parameters) of_group.emplace_back(parameter.name);
     }
-    if (is_stage_3_) {
-      // Stage 3 leaves only empty tensors in the file of the model; the optimizer has the weights.
-      Value::Map weights;
-      for (const auto& [name, kept] : of_parameter) weights.Insert(name, *Find(kept, {"fp32"}));
-      Value* const module = model.map().Find("module");
-      if (module != nullptr) *module = std::move(weights);
+    if (Value* const module = model.map().Find("module"); is_stage_3_ && module != nullptr) {
+      OTT_ASSIGN_OR_RETURN(*module, JoinWeights(*module, of_parameter));
     }
     ValueMap optimizer{{"state", std::move(of_parameter)}};
     if (const Value* const groups = Find(*states_[0], {OptimizerName(), "param_groups"})) {
@@ -147,10 +190,73 @@ class Joiner {
     } else {
       model.map().Insert("optimizer", std::move(optimizer));
     }
+    for (size_t rank = 0; rank < states_.size(); ++rank) {
+      if (const Value* const groups = Find(*states_[rank], {OptimizerName(), "param_groups"}))
+        others_[rank].Insert("param_groups", *groups);
+    }
+    AddDifferencesOfRanks(model.map());
     return model;
   }
 
  private:
+  // Stage 3 leaves empty tensors in the files of the model in place of weights: the optimizer has those that
+  // are trained, and each file a part of those that are not.
+  absl::StatusOr<Value> JoinWeights(const Value& module, const Value::Map& of_parameter) const {
+    const Value* const shapes = Find(models_[0], {"frozen_param_shapes"});
+    Value::Map frozen;
+    if (shapes != nullptr && shapes->is_map()) {
+      OTT_ASSIGN_OR_RETURN(const std::vector<Parameter> parameters, ParametersOf(*shapes));
+      for (const Parameter& parameter : parameters) {
+        std::vector<const Value*> fragments;
+        for (const Value& model : models_)
+          fragments.push_back(Find(model, {"frozen_param_fragments", parameter.name}));
+        const std::optional<FlatTensor> flat = FlatOf(fragments);
+        if (!flat.has_value()) return Unexpected(absl::StrCat("no fragments of '", parameter.name, "'"));
+        OTT_ASSIGN_OR_RETURN(Tensor joined, JoinOne(*flat, parameter, /*begin=*/0));
+        frozen.Insert(parameter.name, std::move(joined));
+      }
+    }
+    const auto weight_of = [&](const std::string& name) -> const Value* {
+      const Value* const trained = of_parameter.Find(name);
+      return trained != nullptr ? Find(*trained, {"fp32"}) : frozen.Find(name);
+    };
+    Value::Map weights;
+    for (const auto& [name, value] : module.is_map() ? module.map() : Value::Map()) {
+      // Tied parameters are there once.
+      const Value* const tied_to = Find(models_[0], {"shared_params", name});
+      const bool is_tied = tied_to != nullptr && tied_to->kind() == Value::Kind::kString;
+      const Value* const weight = weight_of(is_tied ? tied_to->string_value() : name);
+      weights.Insert(name, weight != nullptr ? *weight : value);
+    }
+    for (const auto& [name, kept] : of_parameter) weights.Insert(name, *Find(kept, {"fp32"}));
+    return Value(std::move(weights));
+  }
+
+  // Without what says how weights are joined; the first rank alone knows it all.
+  static Value WithoutParts(const Value& model) {
+    Value::Map map;
+    for (const auto& [name, value] : model.map()) {
+      if (name.rfind("frozen_param_", 0) != 0 && name != "shared_params") map.Insert(name, value);
+    }
+    return map;
+  }
+
+  // As "rank_N", what a rank's files hold other than those of rank 0, beyond what was joined.
+  void AddDifferencesOfRanks(Value::Map& model) const {
+    for (size_t rank = 1; rank < states_.size(); ++rank) {
+      Value::Map differences;
+      if (rank < models_.size()) {
+        const Value first = WithoutParts(models_[0]);
+        if (std::optional<Value> other = DifferenceTo(&first, WithoutParts(models_[rank])))
+          differences = other->map();
+      }
+      const Value first = others_[0];
+      if (std::optional<Value> other = DifferenceTo(&first, others_[rank]))
+        differences.Insert("optimizer_state_dict", *std::move(other));
+      if (!differences.empty()) model.Insert(absl::StrCat("rank_", rank), std::move(differences));
+    }
+  }
+
   // nullopt if a rank has none.
   std::optional<FlatTensor> FlatOf(const std::vector<const Value*>& of_rank) const {
     FlatTensor flat;
@@ -206,6 +312,10 @@ class Joiner {
           const std::optional<FlatTensor> flat = FlatOf(of_rank);
           if (!flat.has_value()) {
             kept.Insert(name, value);
+            for (size_t rank = 0; rank < states.size(); ++rank) {
+              if (of_rank[rank] != nullptr)
+                others_[rank].Insert(absl::StrCat("state.", group, ".", name), *of_rank[rank]);
+            }
             continue;
           }
           OTT_ASSIGN_OR_RETURN(Tensor joined, JoinOne(*flat, parameter, begin));
@@ -224,15 +334,22 @@ class Joiner {
     return joined.ok() ? joined : WithContext(absl::StrCat("'", parameter.name, "'"), joined.status());
   }
 
+  const std::vector<Value>& models_;
   std::vector<const Value*> states_;
+  // By rank, what the optimizer keeps of each group that is no part of a flat buffer.
+  std::vector<Value::Map> others_;
   bool is_stage_3_ = false;
 };
 
 }  // namespace
 
-absl::StatusOr<Value> JoinZeroPartitions(Value model, const std::vector<Value>& partitions) {
-  if (!model.is_map() || partitions.empty()) return Unexpected("no files of the optimizer");
-  return Joiner(partitions).Join(std::move(model));
+absl::StatusOr<Value> JoinZeroPartitions(const std::vector<Value>& models,
+                                         const std::vector<Value>& partitions) {
+  if (models.empty() || partitions.empty()) return Unexpected("no files of the optimizer");
+  for (const Value& model : models) {
+    if (!model.is_map()) return Unexpected("a file of the model that is no map");
+  }
+  return Joiner(models, partitions).Join();
 }
 
 }  // namespace ott

@@ -94,10 +94,19 @@ TEST(CompareCheckpoints, ACopyInFewerBitsIsTheRoundedOneAndSaidSo) {
 }
 
 TEST(CompareCheckpoints, ZeroIsComparedWithWhatDeepSpeedMerged) {
-  EXPECT_THAT(Text("zero_3", "zero_3_merged.pt"), HasSubstr("weights equal (3), optimizer moments MISSING"));
+  EXPECT_THAT(Text("zero_3", "zero_3_merged.pt"),
+              AllOf(HasSubstr("weights DIFFER (1 of 13, 1 missing; of rank 1), optimizer moments MISSING"),
+                    HasSubstr("first divergence: rank_1.module.1.mean: missing")));
   EXPECT_THAT(Text("zero_2_merged.pt", "zero_2"),
-              AllOf(HasSubstr("3 tensors: the reference rounded to bfloat16 is the current"),
-                    HasSubstr("weights equal (3)")));
+              AllOf(HasSubstr("9 tensors: the reference rounded to bfloat16 is the current"),
+                    HasSubstr("weights equal (12)")));
+}
+
+TEST(CompareCheckpoints, StagesOfZeroHoldTheSameStateAndRanksOfTheirOwn) {
+  EXPECT_THAT(Text("zero_0", "zero_3"),
+              AllOf(HasSubstr("weights DIFFER (1 of 13, 1 only in the current; of rank 1)"),
+                    HasSubstr("optimizer moments equal (16), optimizer step equal (8)"),
+                    HasSubstr("random numbers DIFFER (1 of 2, 1 only in the current; of rank 1)")));
 }
 
 TEST(CompareCheckpoints, PrefixesOfWrappersAreLeftOutAndSaidSo) {
