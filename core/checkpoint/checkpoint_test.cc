@@ -248,7 +248,8 @@ TEST(Zero, PartitionsOfAFlatBufferArePutTogether) {
   ASSERT_TRUE(ahead.ok()) << ahead.status();
   EXPECT_EQ(At(At(At(*ahead, "rank_1"), "optimizer_state_dict"), "state.0.step").int_value(), 3);
   EXPECT_THAT(
-      std::string(JoinZeroPartitions({ValueMap{{"param_shapes", shapes}}}, {partition(0)}).status().message()),
+      std::string(
+          JoinZeroPartitions({ValueMap{{"param_shapes", shapes}}}, {partition(0)}).status().message()),
       HasSubstr("'b': its parts have 0 of 3 elements"));
 }
 
@@ -379,6 +380,7 @@ TEST(StateKind, NamesOfFrameworksAreKnown) {
   EXPECT_EQ(name("scheduler.last_epoch", false), "schedule");
   EXPECT_EQ(name("rng_state.torch"), "random numbers");
   EXPECT_EQ(name("scaler.scale", false), "scaler");
+  EXPECT_EQ(name("optimizer.overflow", false), "scaler");
   EXPECT_EQ(name("epoch", false), "data position");
   EXPECT_EQ(name("args.hidden_size", false), "configuration");
   EXPECT_EQ(name("native_amp_scaling_state.scale", false), "scaler");

@@ -17,7 +17,8 @@ bool IsOneOf(std::string_view text, std::initializer_list<std::string_view> name
 
 StateKind KindOfOptimizerEntry(std::string_view path, std::string_view last) {
   if (IsOneOf(last, {"step", "steps", "num_steps"})) return StateKind::kStep;
-  if (Contains(path, "scaler") || Contains(path, "loss_scale") || last == "overflow") return StateKind::kScaler;
+  if (Contains(path, "scaler") || Contains(path, "loss_scale") || last == "overflow")
+    return StateKind::kScaler;
   if (Contains(path, "param_groups") || Contains(path, "__class__")) return StateKind::kHyperparameters;
   if (Contains(path, "master") || Contains(path, "fp32_from") || Contains(path, "fp32_flat_groups") ||
       Contains(path, "fp32_param") || IsOneOf(last, {"param", "fp32"})) {
