@@ -1,0 +1,59 @@
+"""Times `ott compare` of two equal checkpoints beside reading both files, page cache warm: speed.py OTT [GIGABYTES [FOLDER]].
+
+Prints the seconds of each, how fast the comparison is relative to reading, and its largest resident set. Needs PyTorch.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+OTT = sys.argv[1]
+GIGABYTES = float(sys.argv[2]) if len(sys.argv) > 2 else 4
+FOLDER = sys.argv[3] if len(sys.argv) > 3 else None
+RUNS = 3
+# In a process of its own: what is started from a large one begins with its resident set.
+WRITE = """
+import sys, torch
+layer = torch.randn(1 << 25)  # 128 MiB
+for path in sys.argv[2:]:
+    torch.save({f"layers.{i}": layer.roll(i) for i in range(int(sys.argv[1]))}, path)
+"""
+
+
+def read(path):
+    buffer = bytearray(1 << 20)
+    with open(path, "rb", buffering=0) as file:
+        while file.readinto(buffer):
+            pass
+
+
+def seconds(work):
+    begin = time.monotonic()
+    work()
+    return time.monotonic() - begin
+
+
+with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+    paths = [os.path.join(folder, name) for name in ("a.pt", "b.pt")]
+    subprocess.run([sys.executable, "-c", WRITE, str(max(1, round(GIGABYTES * 8))), *paths], check=True)
+
+    def read_both():
+        for path in paths:
+            read(path)
+
+    resident = []
+
+    def compare():
+        process = subprocess.Popen([OTT, "compare", "--bitwise", *paths], stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        assert status == 0, "the files are not equal"
+        resident.append(usage.ru_maxrss)
+
+    read_both()
+    # In turn, so that a load of the machine meets both.
+    times = [(seconds(read_both), seconds(compare)) for _ in range(RUNS)]
+    for reading, comparing in times:
+        print(f"reading {reading:.2f} s, comparing {comparing:.2f} s: {reading / comparing:.2f} of reading")
+    print(f"largest resident set: {max(resident) / 1024:.0f} MiB; cores: {os.cpu_count()}")
