@@ -1,18 +1,26 @@
-"""Plants eleven faults in small trainings with PyTorch, and says of which the observation told, and the cause.
+"""Plants eleven faults in small trainings with PyTorch, and says of which the report told, and of which it named the cause.
 
     torch_faults.py [--runs 10] [--ranks 2 4] [--kinds ddp fsdp2] [--only FAULT...] [--healthy 100] [--ott PATH]
 
 Each run is this program itself under `python -m optim_test_tools`, on ranks of this machine, with no configuration, but for what is
 compared with a reference (the wrong mask, and under FSDP2, which has no replicas, the flipped bit), which needs op logs, and faults
-that hang, which are asked about after 3 s instead of 120 s. Ranks are forked from one process that has imported PyTorch, and only
-where times are judged do iterations take any: these are most of the time otherwise. Prints after each round a line
-for each fault: of how many runs it was seen, and of how many its cause was named; and what was printed where it was not.
+that hang, which are asked about after 3 s instead of 120 s. Then `ott report` is asked, whose first FIRST_SCREEN lines count.
+
+A fault is seen if the question that it is about (FAULTS) is answered with "!" there. Its cause is named if such an answer matches the
+fault's pattern: the rank, where it can be known; and the module, the data set, the tensor or the operation, with the line of this
+program where there is one. Of two ranks that merely differ neither is to blame by itself, so there the pattern is without a rank.
+A run without a fault has a finding if any answer has a "!", if who is slow is not answered, or if what the ranks print matches
+FINDINGS.
+
+Ranks are forked from one process that has imported PyTorch, and only where times are judged do iterations take any: these are most of
+the time otherwise. Prints after each round a line for each fault, and the report where the cause was not named.
 """
 
 import argparse
 import atexit
 import collections
 import datetime
+import gc
 import itertools
 import os
 import re
@@ -26,24 +34,35 @@ import tempfile
 import time
 import traceback
 
-# Patterns in the output: one by which the fault is seen, and one by which its cause is named, on rank RANK.
+FIRST_SCREEN = 40
+
+SLOW = ("Who is slow?", "Who waits for whom?")
+HANG = ("Does it hang?",)
+SOUND = ("Is this step sound?",)
+REPLICAS = ("Do the replicas agree?", *SOUND)
+DISTINCT = ("Has each rank its own data?", *SOUND)
+ORIGIN = ("Which operation made it?",)
+# The questions that a fault is about, and the pattern by which its cause is named, on rank RANK.
 FAULTS = {
-    "loader": (r"rank RANK .*(works|takes)|wait for rank RANK", r'(most of it in "|^)data of Loader, torch_faults.py:\d+("|: rank RANK)'),
-    "forward": (r"rank RANK .*(works|takes)|wait for rank RANK", r'(most of it in "|^)module attention, torch_faults.py:\d+("|: rank RANK)'),
-    "no_sync": (r"the job stands|DIFFER", r'rank RANK .*(it left out one|"dist.(all_gather|reduce_scatter)\w*" called .*"dist.(all_gather|reduce_scatter)\w*" called)'),
-    "seed": (r"THE SAME", r'THE SAME in tensor "data.batch'),
-    "bit": (r"DIFFER", r'DIFFER in tensor "parameters\.[^"]*".*rank RANK'),
-    "learning_rate": (r"DIFFER", r'DIFFER in tensor "state.(options.SGD.0.lr|learning_rates_so_far)".*rank RANK'),
-    "eval": (r"DIFFER", r'DIFFER in tensor "state.training.[^"]*".*rank RANK'),
-    "mask": (r"origin: iteration 0", r"origin: iteration 0.*tril \(attention\), .*torch_faults.py"),
-    "never_comes": (r"rank RANK .*never came", r"rank RANK stands here, (.|\n)*never_comes"),
-    "clipping": (r"DIFFER", r'DIFFER in tensor "state.gradient_norm_at_clipping'),
-    "resumed": (r"optimizer's state in", r"no optimizer loaded before the first step"),
+    "loader": (SLOW, r'rank RANK .*in "data of Loader, torch_faults.py:\d+"|data of Loader, torch_faults.py:\d+: rank RANK'),
+    "forward": (SLOW, r'rank RANK .*in "module attention, torch_faults.py:\d+"|module attention, torch_faults.py:\d+: rank RANK'),
+    "no_sync": (
+        (*HANG, *REPLICAS),
+        r'rank RANK .*(it left out one|"dist.(all_gather|reduce_scatter)\w*" called .*"dist.(all_gather|reduce_scatter)\w*" called)',
+    ),
+    "seed": (DISTINCT, r'THE SAME in tensor "data.batch'),
+    "bit": (REPLICAS, r'DIFFER in tensor "parameters\.head\.weight".*rank RANK'),
+    "learning_rate": (REPLICAS, r'DIFFER in tensor "state.(options.SGD.0.lr|learning_rates_so_far)".*rank RANK'),
+    "eval": (REPLICAS, r'DIFFER in tensor "state.training.[^"]*".*rank RANK'),
+    "mask": (ORIGIN, r"iteration 0.*tril \(attention\), .*torch_faults.py:\d+"),
+    "never_comes": (HANG, r"rank RANK .*never came(.|\n)*rank RANK stands in never_comes, torch_faults.py:\d+"),
+    "clipping": (REPLICAS, r'DIFFER in tensor "state.gradient_norm_at_clipping'),
+    "resumed": (SOUND, r"resumed_without_optimizer"),
 }
 # FSDP2's shards have no replicas, so they are compared with a reference.
-ORIGIN_OF_BIT = (r"origin: iteration 31", r"origin: iteration 31, on rank RANK alone, .*shard \(head\.weight\).*no operation that was logged made it")
+BIT_OF_A_SHARD = (ORIGIN, r"iteration 31, on rank RANK alone, .*shard \(head\.weight\)")
 FINDINGS = re.compile(
-    r"DIFFER|THE SAME|NOT COMPARED|slowest rank: rank|all wait for|never came|: rank \d+ \(.*takes|no longer observed|no optimizer loaded"
+    r"DIFFER|THE SAME|NOT COMPARED|NOT SOUND|slowest rank: rank|all wait for|never came|: rank \d+ \(.*takes|no longer |no optimizer loaded"
 )
 # Whose iterations take time, and are --iterations; others end behind the check of iteration 100.
 TIMED = ("none", "loader", "forward")
@@ -68,7 +87,7 @@ def train(fault, kind, culprit, iterations, variant):
 
         def forward(self, x):
             if fault in TIMED:
-                time.sleep(0.006 if fault == "forward" and rank == culprit else 0.005)
+                time.sleep((0.006 if fault == "forward" and rank == culprit else 0.005) * (len(x) / 2.5 if variant == "uneven" else 1))
             q, k, v = self.qkv(x).chunk(3, -1)
             mask = torch.ones(x.shape[1], x.shape[1]).tril(1 if fault == "mask" else 0)
             scores = (q @ k.transpose(-1, -2) / 4).masked_fill(mask == 0, -1e4)
@@ -106,8 +125,12 @@ def train(fault, kind, culprit, iterations, variant):
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 10, 0.9)
     path = os.path.join(os.environ["FAULTS_DIR"], f"checkpoint{rank}")
     if fault == "resumed":
-        groups = optimizer.state_dict()["param_groups"]
-        torch.save({"optimizer": {"state": {0: {"momentum_buffer": torch.ones(2)}}, "param_groups": groups}}, path)
+        momenta = {i: {"momentum_buffer": torch.ones(p.shape)} for i, p in enumerate(wrapped.parameters())}
+        writer = os.fork()  # an earlier run of this program
+        if writer == 0:
+            torch.save({"optimizer": {"state": momenta, "param_groups": optimizer.state_dict()["param_groups"]}}, path)
+            os._exit(0)
+        os.waitpid(writer, 0)
         torch.load(path)
     torch.manual_seed(7 if fault == "seed" else 7 + rank)
     loader = iter(torch.utils.data.DataLoader(Loader(), batch_size=4))
@@ -225,34 +248,47 @@ def is_compared(fault, kind):
 
 
 def observe(fault, kind, ranks, culprit, variant, options):
+    """What the ranks printed, and the first screen of the report."""
     directory = tempfile.mkdtemp(prefix="ott_faults_")
     try:
-        fault = fault or "none"
         iterations = options.iterations if fault in TIMED else UNTIMED_ITERATIONS
-        arguments = [fault, kind, str(culprit), str(iterations), variant or "none"]
-        config = os.path.join(directory, "config.textproto")
+        arguments = [kind, str(culprit), str(iterations), variant or "none"]
+        config, settings = None, ""
+        names = [fault]
         if is_compared(fault, kind):
             iteration = 31 if fault == "bit" else 0
+            arguments[2] = str(iteration + 2)
+            settings = f"op_log {{ iterations {{ list: {iteration} }} }}"
+            names.append("reference")
+        elif fault in ("never_comes", "no_sync"):
+            settings = "hang { after_seconds: 3 }"
+        if settings:
+            config = os.path.join(directory, "config.textproto")
             with open(config, "w", encoding="utf-8") as file:
-                file.write(f"op_log {{ iterations {{ list: {iteration} }} }}")
-            arguments[3] = str(iteration + 2)
-            runs = []
-            for name in ("none", fault):
-                os.makedirs(os.path.join(directory, name))
-                start(ranks, os.path.join(directory, name), [name, *arguments[1:]], config)
-                runs.append(os.path.join(directory, name, "run"))
-            found = subprocess.run([options.ott, "origin", *runs], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-            return found.stdout.decode("utf-8", "replace")
-        if fault in ("never_comes", "no_sync"):
-            with open(config, "w", encoding="utf-8") as file:
-                file.write("hang { after_seconds: 3 }")
-            return start(ranks, directory, arguments, config)
-        return start(ranks, directory, arguments)
+                file.write(settings)
+        output = ""
+        for name in names:
+            os.makedirs(os.path.join(directory, name))
+            output += start(ranks, os.path.join(directory, name), [name, *arguments], config)
+        runs = [os.path.join(directory, name, "run") for name in names]
+        report = subprocess.run(
+            [options.ott, "report", runs[0], *(["--reference", runs[1]] if runs[1:] else [])],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        return output, "\n".join(report.stdout.decode("utf-8", "replace").split("\n")[:FIRST_SCREEN])
     finally:
         if options.keep:
             print("kept", directory)
         else:
             shutil.rmtree(directory, ignore_errors=True)
+
+
+def bad_answers(report):
+    """Those that are marked with "!", by their questions."""
+    answers = re.findall(r"^([+!?]) (.*\?)\n((?:  .*\n?)*)", report, re.M)
+    return {question: text for mark, question, text in answers if mark == "!"}
 
 
 def main():
@@ -266,13 +302,19 @@ def main():
     parser.add_argument("--only", nargs="*", default=list(FAULTS), choices=list(FAULTS))
     parser.add_argument("--healthy", type=int, default=100, help="runs without a fault")
     parser.add_argument("--iterations", type=int, default=220)
-    parser.add_argument("--ott", default=shutil.which("ott") or "bazel-bin/tools/ott", help="the command, for the wrong mask")
+    parser.add_argument("--ott", default=shutil.which("ott") or "bazel-bin/tools/ott", help="the command")
     parser.add_argument("--keep", action="store_true", help="keep the run directories")
     parser.add_argument("--show", action="store_true", help="print what each run printed")
     options = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    import torch._dynamo  # noqa: F401  for all ranks, as DistributedDataParallel and FSDP2 import it
+    # For all ranks: what DistributedDataParallel and FSDP2 import, too.
+    import torch._dynamo  # noqa: F401
     import torch.distributed.fsdp  # noqa: F401
+
+    import optim_test_tools.torch  # noqa: F401
+
+    gc.collect()
+    gc.freeze()  # no rank looks through it again, which would copy it
 
     seen, named, findings = collections.Counter(), collections.Counter(), 0
     cells = list(itertools.product(options.only, options.kinds, options.ranks))
@@ -293,26 +335,28 @@ def main():
 
 
 def look_for(fault, kind, ranks, run, options):
-    """Whether a run with this fault tells of it, and whether of its cause."""
-    patterns = ORIGIN_OF_BIT if fault == "bit" and kind == "fsdp2" else FAULTS[fault]
+    """Whether the report tells of this fault, and whether of its cause."""
+    questions, pattern = BIT_OF_A_SHARD if fault == "bit" and kind == "fsdp2" else FAULTS[fault]
     culprit = 1 + run % (ranks - 1)
-    text = observe(fault, kind, ranks, culprit, "", options)
+    output, report = observe(fault, kind, ranks, culprit, "", options)
     # Two ranks that differ have no majority, so neither is to blame.
     is_known = ranks > 2 or fault in ("loader", "forward", "never_comes")
-    blamed = f"rank {culprit}" if is_known else r"(ranks? \d+|no majority)"
-    is_seen, is_named = (re.search(p.replace("rank RANK", blamed), text, re.M) is not None for p in patterns)
+    blamed = rf"rank {culprit}\b" if is_known else r"(ranks? \d+|no majority)"
+    found = [text for question, text in bad_answers(report).items() if question in questions]
+    is_named = any(re.search(pattern.replace("rank RANK", blamed), text) for text in found)
     if options.show or not is_named:
-        print(f"run {run} of {fault} ({kind}, {ranks} ranks, rank {culprit}):\n{text}", flush=True)
-    return is_seen, is_named
+        print(f"run {run} of {fault} ({kind}, {ranks} ranks, rank {culprit}):\n{output}\n{report}", flush=True)
+    return bool(found), is_named
 
 
 def is_found_in_healthy(number, options):
     """Whether a run without a fault tells of one."""
     kind, ranks = options.kinds[number % len(options.kinds)], options.ranks[number // 2 % len(options.ranks)]
-    text = observe("", kind, ranks, -1, HEALTHY[number // 4 % len(HEALTHY)], options)
-    is_found = FINDINGS.search(text) is not None or "slowest rank" not in text
-    if is_found:
-        print(f"healthy run {number} ({kind}, {ranks} ranks):\n{text}", flush=True)
+    variant = HEALTHY[number // 4 % len(HEALTHY)]
+    output, report = observe("none", kind, ranks, -1, variant, options)
+    is_found = bool(bad_answers(report)) or "Who is slow?" not in report or FINDINGS.search(output) is not None
+    if options.show or is_found:
+        print(f"healthy run {number} ({kind}, {ranks} ranks, {variant or 'as it is'}):\n{output}\n{report}", flush=True)
     return is_found
 
 
