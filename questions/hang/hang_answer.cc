@@ -1,8 +1,11 @@
 #include "ott/questions/hang/hang_answer.h"
 
 #include <algorithm>
+#include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/text_table.h"
+#include "ott/dist/directory/run_directory.h"
 
 namespace ott::hang {
 namespace {
@@ -45,6 +48,14 @@ Answer AnswerHang(const std::optional<HangVerdict>& now, const std::optional<Han
     answer.add_sentences(absl::StrCat("found while it stood: ", earlier->verdict()));
   }
   return answer;
+}
+
+void AddStacksOf(const std::string& run_dir, Answer* answer) {
+  constexpr int kMaxRanks = 2;
+  for (int i = 0; i < std::min(answer->ranks_size(), kMaxRanks); ++i) {
+    std::ifstream stacks(RankDirectory(run_dir, answer->ranks(i)) + "/stacks.txt");
+    if (std::string line; std::getline(stacks, line)) answer->add_sentences(EscapeControlCharacters(line));
+  }
 }
 
 void AddNextOf(const std::string& run_dir, Answer* answer) {

@@ -17,6 +17,10 @@ inline constexpr QuestionId kQuestion = {"hang", "Does it hang?", "hang"};
 // stood.
 Answer AnswerHang(const std::optional<HangVerdict>& now, const std::optional<HangVerdict>& earlier);
 
+// Says where ranks to blame stand in the program, where an observed training left it in
+// RUN/rank_NNNNN/stacks.txt.
+void AddStacksOf(const std::string& run_dir, Answer* answer);
+
 // Says what to run next about this run.
 void AddNextOf(const std::string& run_dir, Answer* answer);
 

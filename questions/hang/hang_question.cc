@@ -74,6 +74,7 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
   Findings findings;
   const Hangs hangs = ReadHangs(run, &findings.problems);
   findings.answers = {AnswerHang(hangs.now, hangs.earlier)};
+  AddStacksOf(run.run_dir, &findings.answers[0]);
   AddNextOf(run.run_dir, &findings.answers[0]);
   if (hangs.now) {
     if (hangs.now->answer() != HangVerdict::NOT_HANGING) {

@@ -379,6 +379,12 @@ TEST_F(RunReportTest, ARunThatHungBeforeAnyStatisticsShowsWhatItFound) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(Text(*report), HasSubstr("! Does it hang?\n  rank 1 never came\n"));
   DocumentWithPictures(*report);
+  ASSERT_TRUE(MakeDirectories(RankDirectory(run_dir, 1)).ok());
+  ASSERT_TRUE(WriteFileAtomically(RankDirectory(run_dir, 1) + "/stacks.txt",
+                                  "rank 1 stands in load, \033train.py:7\n\nthread MainThread:\n")
+                  .ok());
+  EXPECT_THAT(Text(*ReportOf(run_dir)),
+              HasSubstr("  rank 1 never came\n  rank 1 stands in load, \\x1btrain.py:7\n"));
 }
 
 TEST_F(RunReportTest, NamesInAVerdictOnAHangAreEscapedOnce) {

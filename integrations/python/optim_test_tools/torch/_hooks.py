@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import torch
 
-_OWN_FOLDERS = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+OWN_FOLDERS = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # While torch.compile traces, what is observed must leave nothing in the graph.
 if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling"):
@@ -85,7 +85,7 @@ def keyword_arguments(depth: int) -> dict:
 def caller() -> Tuple[str, int]:
     """The innermost line that is neither PyTorch's nor this package's."""
     frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OWN_FOLDERS):
+    while frame is not None and frame.f_code.co_filename.startswith(OWN_FOLDERS):
         frame = frame.f_back
     if frame is None or frame.f_code.co_filename.startswith("<"):
         return "", 0
@@ -101,7 +101,7 @@ def place_of_caller() -> str:
 def place_of(function: Any) -> str:
     """Returns where a function is written, as "train.py:288"; "" for what is PyTorch's own or has no source."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None or code.co_filename.startswith((*_OWN_FOLDERS, "<")):
+    if code is None or code.co_filename.startswith((*OWN_FOLDERS, "<")):
         return ""
     return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
 

@@ -560,7 +560,7 @@ class Observer:
     def _keep_stacks(self, verdict: Dict[str, Any]) -> None:
         assert self._run is not None
         rank = self._run.ranks.rank
-        texts = write_stacks(os.path.join(self._run.run_dir, f"rank_{rank:05d}", "stacks.txt"))
+        texts = write_stacks(os.path.join(self._run.run_dir, f"rank_{rank:05d}", "stacks.txt"), rank)
         if rank in verdict.get("culprits", []):
             print(f"ott: rank {rank} stands here, {texts[0]}", file=sys.stderr, flush=True)
 

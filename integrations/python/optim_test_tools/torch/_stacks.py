@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 import threading
 import traceback
-from typing import List
+from typing import Any, List
+
+from . import _hooks
+
+# Python's own library, and what is installed beside it.
+_INSTALLED = tuple(os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
 def stacks() -> List[str]:
@@ -21,11 +27,22 @@ def stacks() -> List[str]:
     ]
 
 
-def write(path: str) -> List[str]:
-    """Writes them into a file, and returns them."""
+def place() -> str:
+    """Where the training stands, as "never_comes, train.py:56": the innermost call that the program itself makes."""
+    frame: Any = sys._current_frames()[threading.main_thread().ident]
+    calls = [(f.f_code.co_filename, f.f_code.co_name, line) for f, line in traceback.walk_stack(frame)]
+    calls = [call for call in calls if not call[0].startswith(("<", *_hooks.OWN_FOLDERS))]
+    own = [call for call in calls if not call[0].startswith(_INSTALLED)]
+    for file, function, line in own or calls:
+        return f"{function}, {os.path.basename(file)}:{line}"
+    return ""
+
+
+def write(path: str, rank: int) -> List[str]:
+    """Writes them into a file, behind a line for the report on where the training stands, and returns them."""
     texts = stacks()
     partial = f"{path}.partial"
     with open(partial, "w", encoding="utf-8", errors="replace") as file:
-        file.write("\n".join(texts))
+        file.write(f"rank {rank} stands in {place()}\n\n" + "\n".join(texts))
     os.replace(partial, path)
     return texts
