@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -28,12 +29,13 @@ namespace {
 
 namespace py = pybind11;
 
-// A process that was forked, as a worker of a DataLoader, is no rank: the dumper is off there, since its
-// locks may have been held by threads that the process does not have.
-bool IsForked() {
-  static const pid_t process = getpid();
-  return getpid() != process;
-}
+// The process that loaded the module, or one that it forked and that first enables the dumper. Others that
+// are forked, as workers of a DataLoader, are no ranks: the dumper is off there, since its locks may have
+// been held by threads that they do not have.
+std::atomic<pid_t> process = getpid();
+std::atomic<bool> was_enabled = false;
+
+bool IsForked() { return getpid() != process; }
 
 DumpFormat FormatOf(const std::string& name) { return Check(ParseDumpFormat(name)); }
 
@@ -76,6 +78,7 @@ void Enable(const std::string& dir, int rank, int world_size, bool sync, int num
   options.drop_when_full = drop_when_full;
   // Memory for the first dump costs a moment at once, which a small one does not make up for.
   options.reserved_bytes = 0;
+  UseDumper();
   OnDumper([&](TensorDumper& dumper) { return dumper.Enable(std::move(options)); });
 }
 
@@ -255,8 +258,11 @@ void DefineComparison(py::module_& module) {
 
 }  // namespace
 
+void UseDumper() {
+  if (!was_enabled.exchange(true)) process = getpid();
+}
+
 void DefineDumper(py::module_& module) {
-  IsForked();  // the process that counts is the one that loads the module
   DefineComparison(module);
   module.def("compare", &Compare);
   module.def("compare_runs", &CompareRunsOnDisk);

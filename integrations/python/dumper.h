@@ -7,6 +7,10 @@
 
 namespace ott::python {
 
+// To be called before the dumper is enabled: it works in this process from now on, unless another one enabled
+// it first that forked this one.
+void UseDumper();
+
 void DefineDumper(pybind11::module_& module);
 
 }  // namespace ott::python

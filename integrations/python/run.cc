@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "integrations/python/convert.h"
+#include "integrations/python/dumper.h"
 #include "integrations/python/stopwatch.h"
 #include "ott/core/base/config.h"
 #include "ott/core/base/misuse_capture.h"
@@ -177,6 +178,7 @@ class Run {
  public:
   Run(std::shared_ptr<Ranks> ranks, const Config& config) : ranks_(std::move(ranks)) {
     Communicator& communicator = ranks_->Get();
+    UseDumper();
     if (config.stopwatch().device_sync() != DEVICE_SYNC_NONE || config.nvtx().sync_on_push() ||
         config.nvtx().sync_on_pop()) {
       LetOthersRunWhileMeasuring();

@@ -32,12 +32,17 @@ ranks observed2.log "$torchrun" 2 env OTT_RUN_DIR=run2 python3 -P -m optim_test_
 [[ $(grep -c '2 of 2 ranks, ' observed2.log) == 1 && -s run2/rank_00001/flight ]] || die "not one report of two ranks"
 grep -q 'cross-check of replicas: 1 check, all equal bit for bit' observed2.log || die "replicas were not checked"
 
-ranks spawned.log python3 -P "$program" spawn || die "the program failed by torch.multiprocessing"
-ranks spawned_observed.log env OTT_RUN_DIR=run3 python3 -P -m optim_test_tools "$program" spawn ||
-  die "the program failed by torch.multiprocessing under observation"
-[[ $(learned spawned.log | wc -l) == 2 && $(learned spawned.log) == "$(learned spawned_observed.log)" ]] ||
-  die "observation changed what two spawned ranks learn"
-grep -q '2 of 2 ranks, ' spawned_observed.log && [[ -s run3/rank_00001/flight ]] || die "not one report of two spawned ranks"
+for method in spawn fork; do
+  ranks spawned.log python3 -P "$program" "$method" || die "the program failed by torch.multiprocessing ($method)"
+  ranks spawned_observed.log env OTT_RUN_DIR="run_$method" python3 -P -m optim_test_tools "$program" "$method" ||
+    die "the program failed by torch.multiprocessing ($method) under observation"
+  [[ $(learned spawned.log | wc -l) == 2 && $(learned spawned.log) == "$(learned spawned_observed.log)" ]] ||
+    die "observation changed what two ranks learn that torch.multiprocessing started ($method)"
+  grep -q '2 of 2 ranks, ' spawned_observed.log && [[ -s run_$method/rank_00001/flight ]] ||
+    die "not one report of two ranks that torch.multiprocessing started ($method)"
+  grep -q 'cross-check of replicas: 1 check, all equal bit for bit' spawned_observed.log ||
+    die "replicas were not checked that torch.multiprocessing started ($method)"
+done
 
 # Traces that the program writes by torch.profiler are the run's.
 ranks profiled.log "$torchrun" 2 env OTT_RUN_DIR=run4 python3 -P -m optim_test_tools "$program" profile ||

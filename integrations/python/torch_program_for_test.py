@@ -1,4 +1,4 @@
-"""A training that knows nothing of observation: torch_program_for_test.py [fail | spawn | profile]. Prints what it learned;
+"""A training that knows nothing of observation: torch_program_for_test.py [fail | spawn | fork | profile]. Prints what it learned;
 profile: under torch.profiler."""
 
 import hashlib
@@ -48,9 +48,9 @@ def spawned(rank, store):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["spawn"]:
+    if sys.argv[1:] in (["spawn"], ["fork"]):
         with tempfile.TemporaryDirectory() as directory:
-            torch.multiprocessing.spawn(spawned, (os.path.join(directory, "store"),), nprocs=2)
+            torch.multiprocessing.start_processes(spawned, (os.path.join(directory, "store"),), nprocs=2, start_method=sys.argv[1])
         sys.exit()
     if "RANK" in os.environ:
         torch.distributed.init_process_group("gloo")
