@@ -242,7 +242,13 @@ class TorchTest(ObservedTestCase):
                 scaler.update()
             return digest(model)
 
-        self.check("mixed", train, 4, backward=4)
+        observed = self.check("mixed", train, 4, config={"dump": {"iterations": {"list": [1, 2]}}}, backward=4)
+        state = [
+            ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", i), "numpy").tensors["state"] for i in "12"
+        ]
+        # An iteration ends before update().
+        if IS_2:
+            self.assertEqual([float(s["scaler"]["0.scale"]) for s in state], [2.0**10, 2.0**9])
 
     def test_every_collective_is_measured_with_its_group(self):
         def train():
@@ -408,6 +414,28 @@ class TorchTest(ObservedTestCase):
         self.assertTrue(any("all_gather" in name for name in names), names)
         self.assertTrue(any("reduce_scatter" in name for name in names), names)
 
+
+    @unittest.skipUnless(IS_2, "PyTorch 1.13 has no FSDP2")
+    def test_distributed_checkpoints(self):
+        import torch.distributed.checkpoint as dcp
+        from torch.distributed.checkpoint.state_dict import get_model_state_dict
+        from torch.distributed.fsdp import fully_shard
+
+        def train():
+            torch.manual_seed(13)
+            model = fully_shard(Block())
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for i, batch in enumerate(batches(4)):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+                if i % 2:
+                    path = os.path.join(DIRECTORY, f"distributed_checkpoint{i}")
+                    dcp.save(get_model_state_dict(model), checkpoint_id=path)
+                    dcp.load(get_model_state_dict(model), checkpoint_id=path)
+            return digest(model)
+
+        self.check("distributed_checkpoints", train, 4, forward=4, checkpoint=4)
 
     def test_modules_and_datasets_are_named_with_their_lines(self):
         def train():

@@ -161,6 +161,10 @@ class Observer:
     def _install_distributed(self) -> None:
         """Hooks into what a program may have imported by the time at which its ranks found together."""
         self.collectives.install(self._patches)
+        checkpoint = sys.modules.get("torch.distributed.checkpoint")
+        if checkpoint is not None:
+            for name in ("save", "async_save", "save_state_dict", "load", "load_state_dict"):
+                self._patches.wrap(checkpoint, name, self._distributed_checkpoint)
         # A stage waits for the one before: all would wait where the first forward pass began the run.
         schedules = sys.modules.get("torch.distributed.pipelining.schedules")
         if schedules is not None:
@@ -207,6 +211,7 @@ class Observer:
         if self._run is not None or self._failed or os.getpid() != self._process:
             return
         self._thread = get_ident()
+        self._install_distributed()
         try:
             job = _job.find_ranks()
             config = _job.make_config(self._config, self._name, root, job.size, self.say)
@@ -501,6 +506,7 @@ class Observer:
 
     def _scaler_step(self, original: Any, scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         steps = self._num_steps
+        self.models.add_scaler(scaler)
         self.sound.begin_scaler_step(scaler, optimizer)
         try:
             result = original(scaler, optimizer, *args, **kwargs)
@@ -572,6 +578,9 @@ class Observer:
 
     def _checkpoint(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         self.sound.saved(args[1] if len(args) > 1 else kwargs.get("f"))
+        return self._measure("checkpoint", original, *args, **kwargs)
+
+    def _distributed_checkpoint(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         return self._measure("checkpoint", original, *args, **kwargs)
 
     def _load(self, original: Any, *args: Any, **kwargs: Any) -> Any:

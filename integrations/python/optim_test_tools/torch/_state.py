@@ -58,6 +58,7 @@ class Models:
     def __init__(self) -> None:
         self._models: List[Tuple[str, torch.nn.Module]] = []
         self._optimizers: List[Tuple[str, torch.optim.Optimizer]] = []
+        self._scalers: List[Any] = []
         self._names: Dict[int, str] = {}
 
     def add_model(self, module: torch.nn.Module) -> None:
@@ -76,6 +77,10 @@ class Models:
             return
         name = self._unused(type(optimizer).__name__, [name for name, _ in self._optimizers])
         self._optimizers.append((name, optimizer))
+
+    def add_scaler(self, scaler: Any) -> None:
+        if not any(known is scaler for known in self._scalers):
+            self._scalers.append(scaler)
 
     @staticmethod
     def _unused(name: str, taken: List[str]) -> str:
@@ -155,6 +160,14 @@ class Models:
                     elif isinstance(value, (tuple, list)) and all(isinstance(v, (int, float)) for v in value):
                         found[f"{name}.{g}.{key}"] = torch.tensor(value, dtype=torch.float64)
         return found
+
+    def scalers(self) -> Dict[str, torch.Tensor]:
+        """Returns the scale of each GradScaler, and what it becomes another one by: "0.scale"."""
+        return {
+            f"{s}.{key.lstrip('_')}": torch.tensor(value, dtype=torch.float64)
+            for s, scaler in enumerate(self._scalers)
+            for key, value in scaler.state_dict().items()
+        }
 
     def flags(self) -> Tuple[Dict[str, torch.Tensor], Dict[str, torch.Tensor]]:
         """Returns whether modules are in training mode, and whether parameters want gradients."""

@@ -84,6 +84,7 @@ class Tensors:
             # First what may be the cause of the rest: of what differs, a verdict names the first.
             self._add("state.counts", {name: torch.tensor(count) for name, count in counts.items()})
             self._add("state.options", self._models.options())
+            self._add("state.scaler", self._models.scalers())
             rates = torch.tensor(list(self._learning_rates.digest()), dtype=torch.uint8)
             self._add("state.learning_rates_so_far", rates)
             self._add("state.gradient_norm_at_clipping", {str(i): norm for i, norm in enumerate(self._norms)})
