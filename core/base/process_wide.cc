@@ -75,8 +75,9 @@ Instance& FindInstance(Registry& registry, const char* name) {
   return *made;
 }
 
-// The registry is the page that is mapped under this name. Fixed for all versions.
-constexpr char kMemoryName[] = "ott_process_wide";
+// What is mapped under this name says where the registry is: its address follows, in hexadecimal. Fixed for
+// all versions.
+constexpr char kMemoryName[] = "ott_process_wide:";
 
 // The executable or shared object that holds `address`.
 std::string FileOf(const void* address) {
@@ -105,30 +106,35 @@ Registry* MappedRegistry() {
                  ThisFile().c_str());
     return nullptr;
   }
+  const std::string mark = absl::StrCat("/memfd:", kMemoryName);
   uintptr_t address = 0;
   char* line = nullptr;
   size_t size = 0;
   while (address == 0 && getline(&line, &size, maps) > 0) {
-    if (std::strstr(line, absl::StrCat("/memfd:", kMemoryName).c_str()) != nullptr)
-      address = std::strtoull(line, nullptr, 16);
+    if (const char* const found = std::strstr(line, mark.c_str()))
+      address = std::strtoull(found + mark.size(), nullptr, 16);
   }
   std::free(line);
   std::fclose(maps);
   return reinterpret_cast<Registry*>(address);
 }
 
-// Private: a forked child has one of its own.
+// Private: a forked child has one of its own. The file that has the name stays empty, since a limit on the
+// size of files holds for it, too.
 Registry* MapRegistry() {
-  const int memory = memfd_create(kMemoryName, MFD_CLOEXEC);
-  OTT_CHECK(memory >= 0 && ftruncate(memory, sizeof(Registry)) == 0) << "no memory for the registry";
-  void* const mapped = mmap(nullptr, sizeof(Registry), PROT_READ | PROT_WRITE, MAP_PRIVATE, memory, 0);
+  void* const mapped =
+      mmap(nullptr, sizeof(Registry), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   OTT_CHECK(mapped != MAP_FAILED) << "no memory for the registry";
-  close(memory);
   auto* const registry = static_cast<Registry*>(mapped);
   registry->header.abi_version = kAbiVersion;
   registry->library_abi = kLibraryAbi;
   pthread_mutex_init(&registry->mutex, nullptr);
   std::snprintf(registry->header.file, sizeof(registry->header.file), "%s", ThisFile().c_str());
+  const std::string name = absl::StrCat(kMemoryName, absl::Hex(reinterpret_cast<uintptr_t>(registry)));
+  const int file = memfd_create(name.c_str(), MFD_CLOEXEC);
+  OTT_CHECK(file >= 0 && mmap(nullptr, 1, PROT_NONE, MAP_PRIVATE, file, 0) != MAP_FAILED)
+      << "no memory for the registry";
+  close(file);
   return registry;
 }
 
