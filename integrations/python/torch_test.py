@@ -582,6 +582,32 @@ class TorchTest(ObservedTestCase):
 
         self.check("pipeline", train, 3, backward=6, optimizer=3)
 
+    def test_stages_that_send_and_receive_by_hand_find_together(self):
+        def train():
+            torch.manual_seed(13)
+            stage = nn.Linear(16, 4 if RANK == WORLD - 1 else 16)
+            optimizer = torch.optim.SGD(stage.parameters(), lr=0.1)
+            for x, y in batches(3):
+                optimizer.zero_grad()
+                if RANK > 0:
+                    x = torch.empty(len(y), 16)
+                    dist.recv(x, RANK - 1)
+                    x.requires_grad_()
+                out = stage(x)
+                if RANK < WORLD - 1:
+                    dist.send(out.detach(), RANK + 1)
+                    gradient = torch.empty_like(out)
+                    dist.recv(gradient, RANK + 1)
+                    out.backward(gradient)
+                else:
+                    nn.functional.cross_entropy(out, y).backward()
+                if RANK > 0:
+                    dist.send(x.grad, RANK - 1)
+                optimizer.step()
+            return digest(stage)
+
+        self.check("stages_by_hand", train, 3, forward=3, backward=3, optimizer=3)
+
 
 def main():
     if RANK == 0:

@@ -55,6 +55,9 @@ _FUNCTIONAL = {
 # PyTorch tells isend and irecv by identity, so they stay; their waits are seen.
 _PEERS = {"send": "send", "recv": "receive"}
 
+# Those that a stage of a pipeline written by hand begins with, while the stage before waits in its first forward pass.
+_BETWEEN_STAGES = {*_PEERS, "batch_isend_irecv"}
+
 # The measurement from DDP's last bucket on, whose gradients a rank has computed, to the end of the backward pass.
 GRADIENTS = "dist.gradients"
 
@@ -96,6 +99,8 @@ class Collectives:
         """is_functional: one of those whose results are waited for by themselves, where they are used."""
 
         def call(original: Any, *args: Any, **kwargs: Any) -> Any:
+            if name in _BETWEEN_STAGES and not self._inside:
+                self._observer.start(None)
             if self._inside or not self._observer.measures_this_thread():
                 return original(*args, **kwargs)
             try:
