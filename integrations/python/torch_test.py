@@ -582,6 +582,28 @@ class TorchTest(ObservedTestCase):
 
         self.check("pipeline", train, 3, backward=6, optimizer=3)
 
+    def test_iterations_of_several_passes_and_steps_are_checked(self):
+        def train():
+            torch.manual_seed(14)
+            wrap = nn.parallel.DistributedDataParallel
+            maker, critic = wrap(nn.Linear(4, 16)), wrap(nn.Linear(16, 1))
+            makes, criticizes = (torch.optim.SGD(m.parameters(), lr=0.1) for m in (maker, critic))
+            torch.manual_seed(15 + RANK)
+            for _ in range(4):
+                made = maker(torch.randn(8, 4))
+                criticizes.zero_grad()
+                (critic(made.detach()).mean() - critic(torch.randn(8, 16)).mean()).backward()
+                criticizes.step()
+                makes.zero_grad()
+                (-critic(made).mean()).backward()
+                makes.step()
+            return digest(maker, critic)
+
+        every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["parameters.*", "grads.*"], "distinct": ["data.*"]}}
+        observed = self.check("critic", train, 5, every, forward=16, backward=8)
+        with open(os.path.join(observed.dir, "rank_00000", "cross_check.jsonl"), encoding="utf-8") as file:
+            self.assertEqual(len(file.readlines()) if RANK == 0 else 10, 10)  # of replicas and of data, in each iteration
+
     def test_stages_that_send_and_receive_by_hand_find_together(self):
         def train():
             torch.manual_seed(13)

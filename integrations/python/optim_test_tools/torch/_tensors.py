@@ -30,6 +30,9 @@ class Tensors:
         self._generators = RandomGenerators()
         self._norms: List[torch.Tensor] = []
         self._num_activations: Dict[str, int] = collections.defaultdict(int)
+        # So often this iteration had a forward pass of a micro step, or a step of an optimizer.
+        self._num_passes: Dict[int, int] = collections.defaultdict(int)
+        self._num_steps: Dict[int, int] = collections.defaultdict(int)
         # Those of all iterations, as those that are checked may happen to have the same.
         self._learning_rates = hashlib.blake2b(digest_size=16)
 
@@ -44,10 +47,13 @@ class Tensors:
 
     def add_batch(self, micro_step: int, inputs: List[torch.Tensor]) -> None:
         """Adds what the model is given, and the state in which it begins."""
+        passes = self._num_passes[micro_step]
+        self._num_passes[micro_step] += 1
         with self._operations.paused():
             if inputs:
-                self._add(f"data.batch.{micro_step}", digest(*inputs))
-            if micro_step == 0:
+                # The first pass of a micro step gets what was loaded. Others get what the program makes, such as noise.
+                self._add(f"inputs.{micro_step}.{passes}" if passes else f"data.batch.{micro_step}", digest(*inputs))
+            if micro_step == 0 and passes == 0:
                 training, requires_grad = self._models.flags()
                 self._add("state.training", training)
                 self._add("state.requires_grad", requires_grad)
@@ -70,7 +76,9 @@ class Tensors:
         self._add("local_grads", {self._models.name_of(p): g for p, g in zip(parameters, gradients)})
 
     def add_gradients(self, optimizer: Any) -> None:
-        self._add("grads", self._models.gradients(optimizer))
+        steps = self._num_steps[id(optimizer)]
+        self._num_steps[id(optimizer)] += 1
+        self._add(f"grads.step_{steps}" if steps else "grads", self._models.gradients(optimizer))
 
     def add_norm(self, norm: torch.Tensor) -> None:
         # A sharded one is added up only by a collective, which is not for an observer to begin.
@@ -92,7 +100,8 @@ class Tensors:
             self._add("buffers", self._models.buffers())
             self._add("optimizer", self._models.optimizer_state())
         self._norms = []
-        self._num_activations.clear()
+        for counts_of_iteration in (self._num_activations, self._num_passes, self._num_steps):
+            counts_of_iteration.clear()
 
     def offer_parameters(self) -> None:
         """To be moved by rounding where the configuration says so."""
