@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Dict, List, Sequence, Tuple
 
 import torch
@@ -106,7 +107,9 @@ class Gradients:
                 training.find("gradients_not_zeroed", kept, "the gradient of the step before was still there, and was added to")
         state.kept, state.added = [], []
         if training.looks_at_values() or not training.is_finite:
+            begin = time.perf_counter()
             self._check_finite(optimizer, gradients)
+            training.seconds_of_values += time.perf_counter() - begin
 
     def finish(self) -> None:
         """Tells of optimizers that never stepped: only the end tells that."""

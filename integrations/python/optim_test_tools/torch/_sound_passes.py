@@ -55,8 +55,9 @@ class Passes:
     def begin_forward(self, module: Any, root: nn.Module) -> None:
         training = self._training
         training.forwards.setdefault(id(root), (root, []))[1].append(root.training)
-        training.compiles = training.compiles or _modules.compiles() or any(map(_is_compiled, module.modules()))
+        training.compiles = training.compiles or _modules.compiles()
         if training.iteration < training.look_until:
+            training.compiles = training.compiles or any(map(_is_compiled, module.modules()))
             self._check_stages(root)
             if not root.training:
                 self.check_estimated(root)

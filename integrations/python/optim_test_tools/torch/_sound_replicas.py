@@ -37,7 +37,6 @@ class Replicas:
         self._collective_calls: Dict[str, Tuple[List[int], int, Any]] = {}
         self._modes = ""
         self._num_slow_looks = 0
-        self._seconds_of_gradients = 0.0  # of this iteration
         self._iteration_began = time.perf_counter()
 
     def install(self, patches: _hooks.Patches) -> None:
@@ -70,7 +69,7 @@ class Replicas:
                 self._fact("same_data_on_ranks", "the batch", sample_digest(inputs), "is_distinct")
 
     def _find_group(self, root: nn.Module, ddp: Any) -> None:
-        if self._training.group is not None:
+        if self._training.group is not None or not self._training.has_peers:
             return
         if ddp is not None:
             self._training.group, self._training.shares_parameters = group_ranks(ddp.process_group), True
@@ -101,12 +100,12 @@ class Replicas:
             # Names differ if each rank has an optimizer of its own part; then nothing is compared.
             name = f"gradients of {len(held)} parameters from {self._training.name_of(held[0])} on"
             self._gradients[name] = hash_text(self._gradients.get(name, "") + sums([p.grad for p in held]))
-        self._seconds_of_gradients += time.perf_counter() - begin
+        self._training.seconds_of_values += time.perf_counter() - begin
 
     def finish_iteration(self) -> None:
         self._add_facts()
         self._training.norms, self._modes, self._gradients = [], "", {}
-        self._seconds_of_gradients = 0.0
+        self._training.seconds_of_values = 0.0
         self._iteration_began = time.perf_counter()
 
     def _fact(self, rule: str, name: str, value: str, *kinds: str, group: Optional[List[int]] = None) -> None:
@@ -144,7 +143,7 @@ class Replicas:
                 if parameters:
                     self._fact("replicas_differ", "parameters", sums(parameters))
                     self._fact("replicas_differ", "optimizer state", sums(self._state_of_parameters(parameters)))
-        if looks:
+        if looks and self._training.has_peers:
             self._add_replicated_shards()
         for label, (ranks, count, digest) in self._collective_calls.items():
             self._fact("collectives_differ", f"collectives of ranks {label or 'all'}", f"{count} calls#{digest.hexdigest()}", group=ranks)
@@ -155,7 +154,8 @@ class Replicas:
         for label, (ranks, count, results) in self._reductions.transfers.items():
             self._fact("transfer_differs", f"results of ranks {label or 'all'}", f"{count} results#{results}", group=ranks)
         if looks and self._training.iteration >= LOOKED_INTO_ITERATIONS:
-            self._thin_values(time.perf_counter() - begin + self._seconds_of_gradients, time.perf_counter() - self._iteration_began)
+            spent = time.perf_counter() - begin + self._training.seconds_of_values
+            self._thin_values(spent, time.perf_counter() - self._iteration_began)
 
     def _thin_values(self, spent: float, whole: float) -> None:
         is_too_much = spent > max(_SHARE_OF_VALUES * self._training.values_every * whole, _SECONDS_OF_VALUES)

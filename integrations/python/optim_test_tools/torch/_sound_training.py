@@ -107,6 +107,7 @@ class Training:
         # True if losses and norms of this iteration are finite.
         self.is_finite = True
         self.values_every = 1
+        self.seconds_of_values = 0.0  # that reading them took in this iteration
 
     def end_by(self, error: Exception) -> None:
         self.is_on = False
