@@ -26,7 +26,7 @@ constexpr uint32_t kLibraryAbi = _GLIBCXX_USE_CXX11_ABI;
 // All that copies know of one helper. Plain data, as all of the registry: it is read before its reader knows
 // how the maker's C++ library lays out anything else.
 struct Instance {
-  // Of the copy that named it first, which may have been unloaded since.
+  // A copy of the text, since who named it first may have been unloaded.
   const char* name;
   void* object;
   size_t size;
@@ -75,7 +75,7 @@ Instance& FindInstance(Registry& registry, const char* name) {
   return *made;
 }
 
-// What is mapped under this name says where the registry is: its address follows, in hexadecimal. Fixed for
+// The registry's address follows this name of an empty mapped file, in hexadecimal. The form is fixed for
 // all versions.
 constexpr char kMemoryName[] = "ott_process_wide:";
 

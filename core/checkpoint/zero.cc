@@ -241,7 +241,7 @@ class Joiner {
     return map;
   }
 
-  // As "rank_N", what a rank's files hold other than those of rank 0, beyond what was joined.
+  // Keeps as "rank_N" what a rank's files hold other than those of rank 0, beyond what was joined.
   void AddDifferencesOfRanks(Value::Map& model) const {
     for (size_t rank = 1; rank < states_.size(); ++rank) {
       Value::Map differences;

@@ -144,7 +144,7 @@ struct NamedTensor {
     kText,
     // No elements: of a tensor of `tensor`'s dtype and shape only `digest` is known.
     kDigest,
-    // Of an image or of statistics that stand for the tensor without its digest: other tensors have the same.
+    // An image or statistics stand for the tensor, and there is no digest: other tensors have the same.
     kStandIn,
   };
 

@@ -4,8 +4,8 @@
 // any work in them, which resolves far less than a nanosecond. Then iterations with work, on, off and
 // uninstrumented in turn, whose medians show that nothing else hides there. Then everything that the example
 // switches on, with dumps and cross-checks of one rank: the calls alone, and how much longer iterations take.
-// That depends on where in memory the program happens to lie: the same work takes up to 15 % more or less.
-// Prints FAILED and ends with 1 where a share is beyond its limit.
+// The cost depends on where in memory the program happens to lie: the same work takes up to 15 % more or
+// less. Prints FAILED and ends with 1 where a share is beyond its limit.
 
 #include <algorithm>
 #include <chrono>

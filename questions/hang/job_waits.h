@@ -1,4 +1,4 @@
-// Which ranks of a job wait, how long, and which of them stand.
+// Tells which ranks of a job wait, how long, and which of them stand.
 
 #ifndef OTT_QUESTIONS_HANG_JOB_WAITS_H_
 #define OTT_QUESTIONS_HANG_JOB_WAITS_H_

@@ -1,4 +1,4 @@
-// What is wrong with single runs, before they are compared.
+// Finds what is wrong with single runs before they are compared.
 
 #ifndef OTT_QUESTIONS_LEARNING_EXAMINED_RUNS_H_
 #define OTT_QUESTIONS_LEARNING_EXAMINED_RUNS_H_

@@ -1,4 +1,4 @@
-// What the names of metrics say.
+// Reads from its name whether a metric is a loss, a learning rate, or of learning at all.
 
 #ifndef OTT_QUESTIONS_LEARNING_METRIC_NAMES_H_
 #define OTT_QUESTIONS_LEARNING_METRIC_NAMES_H_

@@ -76,7 +76,7 @@ class RankJudge {
   // "linear (fc1) in iteration 2".
   int64_t num_jumps() const { return num_jumps_; }
   const std::string& first_jump() const { return first_jump_; }
-  // Those of which no run of their operation shows that it is not always wrong, but of which there are few.
+  // Excesses of operations that are wrong in each of their runs, but ran too few times to be sure.
   int64_t num_doubtful_jumps() const { return num_doubtful_jumps_; }
   const std::string& first_doubtful_jump() const { return first_doubtful_jump_; }
   // Inputs that no operation made that was logged, and that differ more than in the perturbed run, but no

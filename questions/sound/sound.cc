@@ -211,7 +211,7 @@ bool HaveTheSameRanks(const SoundFinding& a, const SoundFinding& b) {
   return std::equal(a.ranks().begin(), a.ranks().end(), b.ranks().begin(), b.ranks().end());
 }
 
-// What is the same on other ranks, or of other tensors of the same ranks, is one finding.
+// Joins what is the same on other ranks, or of other tensors of the same ranks, into one finding.
 void AddFinding(const SoundFinding& finding, bool merges_names, SoundVerdict* verdict) {
   for (SoundFinding& known : *verdict->mutable_findings()) {
     if (known.rule() != finding.rule() || known.place() != finding.place() ||

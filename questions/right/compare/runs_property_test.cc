@@ -37,7 +37,7 @@ struct Leaf {
   std::string bytes;
 };
 
-// What a rank dumps in an iteration.
+// The tensors that a rank dumps in an iteration.
 struct State {
   std::vector<Leaf> tensors;
   double rate = 0.1;
@@ -133,7 +133,7 @@ enum class Change {
   kNumChanges,
 };
 
-// What is to be said of the current run, and of its replicas in the iteration concerned.
+// The expected verdicts: of the current run, and of its replicas in the iteration concerned.
 struct Expected {
   Verdict of_runs;
   Outcome of_replicas;
