@@ -13,15 +13,27 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/config.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
 
 namespace ott::internal {
 namespace {
 
-// Layouts of the C++ library that std::string and what holds it depend on. Instances are made of them, so
-// that copies may share one only where these are equal.
-constexpr uint32_t kLibraryAbi = _GLIBCXX_USE_CXX11_ABI;
+// Instances are made of types of the C++ library and of Abseil, whose layouts depend on these. Copies may
+// share an instance only where these are equal.
+#define OTT_TEXT_OF(macro) #macro
+#define OTT_TEXT(macro) OTT_TEXT_OF(macro)
+#ifdef ABSL_LTS_RELEASE_VERSION
+#define OTT_ABSEIL OTT_TEXT(ABSL_LTS_RELEASE_VERSION)
+#else
+#define OTT_ABSEIL "of no release"
+#endif
+constexpr char kLibraries[] =
+    "_GLIBCXX_USE_CXX11_ABI=" OTT_TEXT(_GLIBCXX_USE_CXX11_ABI) " and Abseil " OTT_ABSEIL;
+#undef OTT_ABSEIL
+#undef OTT_TEXT
+#undef OTT_TEXT_OF
 
 // All that copies know of one helper. Plain data, as all of the registry: it is read before its reader knows
 // how the maker's C++ library lays out anything else.
@@ -45,7 +57,8 @@ struct RegistryHeader {
 
 struct Registry {
   RegistryHeader header;
-  uint32_t library_abi;
+  // The maker's kLibraries.
+  char libraries[64];
   pthread_mutex_t mutex;
   Instance* instances;
 };
@@ -127,7 +140,8 @@ Registry* MapRegistry() {
   OTT_CHECK(mapped != MAP_FAILED) << "no memory for the registry";
   auto* const registry = static_cast<Registry*>(mapped);
   registry->header.abi_version = kAbiVersion;
-  registry->library_abi = kLibraryAbi;
+  static_assert(sizeof(kLibraries) <= sizeof(registry->libraries));
+  std::memcpy(registry->libraries, kLibraries, sizeof(kLibraries));
   pthread_mutex_init(&registry->mutex, nullptr);
   std::snprintf(registry->header.file, sizeof(registry->header.file), "%s", ThisFile().c_str());
   const std::string name = absl::StrCat(kMemoryName, absl::Hex(reinterpret_cast<uintptr_t>(registry)));
@@ -166,10 +180,9 @@ std::string Refusal() {
                         header.file, " in the same process uses version ", header.abi_version,
                         "; build both with one version of the library");
   }
-  if (const uint32_t other = FindRegistry().library_abi; other != kLibraryAbi) {
-    return absl::StrCat("optim_test_tools: ", ThisFile(),
-                        " was built with _GLIBCXX_USE_CXX11_ABI=", kLibraryAbi, ", but ", header.file,
-                        " in the same process with ", other, "; build both with the same");
+  if (const char* const others = FindRegistry().libraries; std::strcmp(others, kLibraries) != 0) {
+    return absl::StrCat("optim_test_tools: ", ThisFile(), " was built with ", kLibraries, ", but ",
+                        header.file, " in the same process with ", others, "; build both with the same");
   }
   return "";
 }

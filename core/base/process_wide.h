@@ -7,8 +7,8 @@
 // How the copies meet: whoever comes first maps a page of memory under a name that the others find in
 // /proc/self/maps; it holds the registry of instances. Neither symbols nor sections of the objects nor the
 // environment are involved: fork keeps it, exec starts anew. A copy with another kAbiVersion than the
-// registry's is refused with both versions named. Copies in another dlmopen namespace have another C library
-// and do not meet.
+// registry's, or with another release of Abseil, is refused with both named. Copies in another dlmopen
+// namespace have another C library and do not meet.
 //
 // A copy stays loaded once it has used an instance, or while it was enabled: dlclose does not unmap it, since
 // others hold pointers into it. A copy that was always off is unloaded.
@@ -26,7 +26,7 @@ namespace ott {
 // meaning of a process-wide instance, or of anything that copies reach through one (measurements, an event
 // recorder, the registry), since programs may be built from any commit. Join() also notices an instance of
 // another size, but most changes are in what the instance points to.
-inline constexpr uint32_t kAbiVersion = 19;
+inline constexpr uint32_t kAbiVersion = 20;
 
 namespace internal {
 

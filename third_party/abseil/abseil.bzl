@@ -4,7 +4,10 @@ load("//third_party:debian_library.bzl", "debian_build_file", "debian_cc_library
 
 # Package -> target -> pkg-config module.  A target named here has the same label in the Bazel Central Registry.
 _TARGETS = {
-    "absl/base": {"core_headers": "absl_core_headers"},
+    "absl/base": {
+        "config": "absl_config",
+        "core_headers": "absl_core_headers",
+    },
     "absl/cleanup": {"cleanup": "absl_cleanup"},
     "absl/container": {
         "flat_hash_map": "absl_flat_hash_map",
