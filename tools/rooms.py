@@ -33,6 +33,7 @@ ROOMS = [
     "core/kineto",
     "core/trace",
     "dist/comm",
+    "dist/share",
     "dist/directory",
     "dist/mesh",
     "dist/stats",

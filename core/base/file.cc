@@ -7,16 +7,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/far_files.h"
 #include "ott/core/base/file_limit.h"
 #include "ott/core/base/status_macros.h"
 
 namespace ott {
 namespace {
+
+FarFiles* g_far_files = nullptr;
+
+FarFiles::Kind FarKindOf(const std::string& path) {
+  return g_far_files == nullptr ? FarFiles::Kind::kNone : g_far_files->KindOf(path);
+}
 
 absl::Status FileError(int error, absl::string_view action, absl::string_view path) {
   absl::string_view way_out;
@@ -78,6 +88,10 @@ absl::Status SyncDirectory(const std::string& path) {
 
 }  // namespace
 
+void SetFarFiles(FarFiles* files) { g_far_files = files; }
+
+FarFiles* GetFarFiles() { return g_far_files; }
+
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(std::string path) {
   // A name of its own, short enough wherever the file's is. Processes of other machines and containers, which
   // may have the same number, are found out by O_EXCL.
@@ -127,20 +141,46 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
 
 bool PathExists(const std::string& path) {
   struct stat info;
-  return stat(path.c_str(), &info) == 0 || (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG);
+  return stat(path.c_str(), &info) == 0 || (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG) ||
+         FarKindOf(path) != FarFiles::Kind::kNone;
 }
 
 bool IsDirectory(const std::string& path) {
   struct stat info;
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  return stat(path.c_str(), &info) == 0 ? S_ISDIR(info.st_mode)
+                                        : FarKindOf(path) == FarFiles::Kind::kDirectory;
 }
 
 bool IsRegularFile(const std::string& path) {
   struct stat info;
-  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+  return stat(path.c_str(), &info) == 0 ? S_ISREG(info.st_mode) : FarKindOf(path) == FarFiles::Kind::kFile;
+}
+
+absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) {
+  std::vector<std::string> names;
+  if (g_far_files != nullptr) names = g_far_files->List(path);
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  if (error && FarKindOf(path) != FarFiles::Kind::kDirectory) {
+    return absl::NotFoundError(absl::StrCat(path, ": cannot be listed: ", error.message()));
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+std::string FarHostOf(const std::string& path) {
+  struct stat info;
+  return g_far_files == nullptr || stat(path.c_str(), &info) == 0 ? "" : g_far_files->HostOf(path);
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
+  if (struct stat info; stat(path.c_str(), &info) != 0 && FarKindOf(path) == FarFiles::Kind::kFile) {
+    return g_far_files->Read(path, max_bytes);
+  }
   OTT_ASSIGN_OR_RETURN(const int fd, OpenForReading(path));
   const auto close_file = absl::MakeCleanup([fd] { close(fd); });
   OTT_ASSIGN_OR_RETURN(const int64_t size, SizeOf(fd, path));
@@ -177,6 +217,11 @@ absl::Status MakeDirectories(const std::string& path) {
 }
 
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
+  if (const std::string host = FarHostOf(path); !host.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": is on ", host,
+                     ", and this question reads files of its kind only where they are; ask there"));
+  }
   OTT_ASSIGN_OR_RETURN(const int fd, OpenForReading(path));
   const auto close_file = absl::MakeCleanup([fd] { close(fd); });
   OTT_ASSIGN_OR_RETURN(const int64_t size, SizeOf(fd, path));

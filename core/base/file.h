@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -52,6 +53,13 @@ bool PathExists(const std::string& path);
 // False for what cannot be reached.
 bool IsDirectory(const std::string& path);
 bool IsRegularFile(const std::string& path);
+
+// Returns the names in a directory, ascending. NOT_FOUND if it cannot be listed.
+absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
+
+// Returns the host of a file that only another process of this command reads (far_files.h); "" for all
+// others.
+std::string FarHostOf(const std::string& path);
 
 // Makes the directory and those above it. OK if it exists already; FAILED_PRECONDITION if something else has
 // its name.

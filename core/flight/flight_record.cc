@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/utf8.h"
 #include "ott/core/flight/flight_recorder.h"
@@ -232,6 +233,11 @@ absl::StatusOr<FlightRecord> ParseFlightRecord(std::string_view bytes) {
 
 absl::StatusOr<FlightRecord> ReadFlightRecord(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0 && errno == ENOENT && IsRegularFile(path)) {
+    // Of another host.
+    OTT_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, FlightRecorder::kMaxBytes));
+    return ParseFlightRecord(bytes);
+  }
   if (fd < 0) {
     return errno == ENOENT ? absl::NotFoundError("no recorder: there is no such file")
                            : absl::UnavailableError(std::strerror(errno));

@@ -12,8 +12,16 @@
 
 namespace ott {
 
-// Threads for a number that an option gives: 0 stands for as many as the machine has cores.
+namespace internal {
+inline std::atomic<int> default_num_threads{0};
+}  // namespace internal
+
+// Sets what 0 stands for in NumThreads(); 0: as many as the process may use cores.
+inline void SetDefaultNumThreads(int number) { internal::default_num_threads = number; }
+
+// Threads for a number that an option gives: 0 stands for the default.
 inline int NumThreads(int option) {
+  if (option <= 0) option = internal::default_num_threads;
   return option > 0 ? option : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 

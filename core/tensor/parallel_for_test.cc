@@ -45,5 +45,13 @@ TEST(NumThreads, ZeroIsTheMachines) {
   EXPECT_GE(NumThreads(0), 1);
 }
 
+TEST(NumThreads, ZeroIsTheDefaultWhereThereIsOne) {
+  SetDefaultNumThreads(7);
+  EXPECT_EQ(NumThreads(0), 7);
+  EXPECT_EQ(NumThreads(3), 3);
+  SetDefaultNumThreads(0);
+  EXPECT_NE(NumThreads(0), 0);
+}
+
 }  // namespace
 }  // namespace ott

@@ -140,7 +140,8 @@ Value SelectAndSlice(const TensorSelection& selection, int rank, const std::stri
 }  // namespace
 
 absl::StatusOr<ReferenceCheck> ReferenceCheck::Create(const CrossCheckConfig& config,
-                                                      const RankMeshes& meshes) {
+                                                      const RankMeshes& meshes,
+                                                      std::optional<RunInfo> reference) {
   const int world_size = meshes.num_ranks();
   OTT_RETURN_IF_ERROR(CheckTolerance("reference_tolerance", config.reference_tolerance()));
   OTT_RETURN_IF_ERROR(CheckTolerance("replica_tolerance", config.replica_tolerance()));
@@ -163,7 +164,13 @@ absl::StatusOr<ReferenceCheck> ReferenceCheck::Create(const CrossCheckConfig& co
   if (!config.reference_tolerances().empty()) {
     OTT_ASSIGN_OR_RETURN(tolerances, ToleranceFile::Read(config.reference_tolerances()));
   }
-  return ReferenceCheck(std::move(selection), world_size, std::move(options), std::move(tolerances));
+  ReferenceCheck check(std::move(selection), world_size, std::move(options), std::move(tolerances));
+  if (reference) {
+    check.reference_ = *std::move(reference);
+  } else if (check.enabled()) {
+    check.reference_ = ReadRunInfo(check.config().reference_run());
+  }
+  return check;
 }
 
 ReferenceCheck::ReferenceCheck(TensorSelection selection, int world_size, CompareOptions options,
@@ -172,8 +179,11 @@ ReferenceCheck::ReferenceCheck(TensorSelection selection, int world_size, Compar
       world_size_(world_size),
       options_(std::move(options)),
       tolerances_(std::move(tolerances)),
-      reference_(enabled() ? ReadRunInfo(config().reference_run())
-                           : absl::FailedPreconditionError("cross_check: no reference_run is configured")) {}
+      reference_(absl::FailedPreconditionError("cross_check: no reference_run is configured")) {}
+
+std::string ReferenceCheck::ReferenceDump(int64_t iteration, int rank) const {
+  return DumpPath(config().reference_run(), ReferenceRank(rank), iteration);
+}
 
 int ReferenceCheck::ReferenceRank(int rank) const {
   if (config().reference_ranks().empty()) return rank;
@@ -215,7 +225,7 @@ CrossCheckVerdict ReferenceCheck::Start(int64_t iteration, int rank) const {
   if (tolerances_) verdict.set_tolerances(tolerances_->path());
   verdict.set_reason(FindProblem(rank));
   if (enabled()) {
-    verdict.set_reference(DumpPath(config().reference_run(), ReferenceRank(rank), iteration));
+    verdict.set_reference(ReferenceDump(iteration, rank));
   }
   return verdict;
 }

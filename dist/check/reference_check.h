@@ -26,8 +26,10 @@ class ReferenceCheck {
  public:
   // Returns INVALID_ARGUMENT for tolerances, ranks or shards that make no sense; the error of a file of
   // tolerances. What cannot be compared with is a verdict of Check(). Of a reference that was started several
-  // times, the latest start counts.
-  static absl::StatusOr<ReferenceCheck> Create(const CrossCheckConfig& config, const RankMeshes& meshes);
+  // times, the latest start counts. reference: its run.json, where that is on another host; nullopt: it is
+  // read.
+  static absl::StatusOr<ReferenceCheck> Create(const CrossCheckConfig& config, const RankMeshes& meshes,
+                                               std::optional<RunInfo> reference = std::nullopt);
 
   // Returns true if there is a reference.
   bool enabled() const { return !config().reference_run().empty(); }
@@ -37,6 +39,8 @@ class ReferenceCheck {
   // why there are no tensors, which is then the verdict's reason.
   CrossCheckVerdict Check(int64_t iteration, int rank, const Value& tensors, const Value* grads,
                           const absl::Status& problem = absl::OkStatus()) const;
+  // Returns the dump of the reference that a rank's is compared with.
+  std::string ReferenceDump(int64_t iteration, int rank) const;
   // Does the same for a dump on disk instead of tensors in memory.
   CrossCheckVerdict CheckDump(int64_t iteration, int rank, const std::string& dump_dir) const;
 

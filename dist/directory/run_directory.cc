@@ -28,20 +28,16 @@ constexpr int kMaxAttempts = 100000;
 // The numbers N of the folders `<prefix>N` in `dir`, ascending.
 template <typename Number>
 absl::StatusOr<std::vector<Number>> ListNumbered(const std::string& dir, std::string_view prefix) {
+  OTT_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(dir));
   std::vector<Number> numbers;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(dir, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    std::error_code of_entry;
+  for (const std::string& name : names) {
     Number number;
     if (name.compare(0, prefix.size(), prefix) == 0 &&
         absl::SimpleAtoi(name.substr(prefix.size()), &number) && number >= 0 &&
-        entry->is_directory(of_entry)) {
+        IsDirectory(absl::StrCat(dir, "/", name))) {
       numbers.push_back(number);
     }
   }
-  if (error) return absl::NotFoundError(absl::StrCat(dir, ": cannot be listed: ", error.message()));
   std::sort(numbers.begin(), numbers.end());
   // "3" and "00003".
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
@@ -233,16 +229,13 @@ absl::StatusOr<std::vector<int64_t>> ListDumps(const std::string& dumps_dir) {
 std::vector<std::string> ListTorchTraces(const std::string& run_dir, int rank) {
   const std::string dir = RankDirectory(run_dir, rank);
   std::map<int, std::string> traces;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(dir, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  for (const std::string& name : ListDirectory(dir).value_or(std::vector<std::string>())) {
     const size_t dot = name.find(".rank_");
     if (dot == std::string::npos || name.compare(0, kTorchTrace.size(), kTorchTrace) != 0) continue;
     std::string number = name.substr(kTorchTrace.size(), dot - kTorchTrace.size());
     int window = 1;
     if (!number.empty() && (number[0] != '_' || !absl::SimpleAtoi(number.substr(1), &window))) continue;
-    traces[window] = entry->path().string();
+    traces[window] = absl::StrCat(dir, "/", name);
   }
   std::vector<std::string> paths;
   for (const auto& [window, path] : traces) paths.push_back(path);

@@ -14,6 +14,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "ott/dist/directory/run_info.pb.h"
+#include "ott/dist/share/processes.h"
 #include "ott/questions/answer/document.h"
 
 namespace ott {
@@ -78,6 +79,8 @@ struct Question {
   absl::StatusOr<Findings> (*ask)(const AskedRun& run) = nullptr;
   // True if its bad news is that tensors differ.
   bool is_about_tensors = false;
+  // Those that its commands and `ask` give to other processes.
+  std::vector<ShareTask> tasks = {};
 };
 
 }  // namespace ott

@@ -1,14 +1,13 @@
 #include "ott/questions/hang/hang_question.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
 #include "ott/questions/answer/picture.h"
 #include "ott/questions/hang/diagnosis.h"
 #include "ott/questions/hang/found_hang.h"
@@ -31,10 +30,8 @@ struct Hangs {
 
 Hangs ReadHangs(const AskedRun& run, std::vector<std::string>* problems) {
   Hangs hangs;
-  std::error_code error;
-  const bool is_recorded = std::any_of(run.ranks.begin(), run.ranks.end(), [&](int rank) {
-    return std::filesystem::exists(FlightPath(run.run_dir, rank), error);
-  });
+  const bool is_recorded = std::any_of(run.ranks.begin(), run.ranks.end(),
+                                       [&](int rank) { return PathExists(FlightPath(run.run_dir, rank)); });
   HangOptions options;
   if (run.info && run.info->config().hang().after_seconds() > 0) {
     options.after_seconds = run.info->config().hang().after_seconds();

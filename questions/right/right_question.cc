@@ -16,8 +16,10 @@
 #include "ott/questions/right/compare/compare_answer.h"
 #include "ott/questions/right/compare/compare_command.h"
 #include "ott/questions/right/compare/compare_runs.h"
+#include "ott/questions/right/compare/dump_piece.h"
 #include "ott/questions/right/compare/runs_report.h"
 #include "ott/questions/right/crosscheck/check_history.h"
+#include "ott/questions/right/crosscheck/check_reference.h"
 #include "ott/questions/right/crosscheck/crosscheck_command.h"
 #include "ott/questions/right/show/show_command.h"
 
@@ -154,6 +156,12 @@ void AddCommands(const CommandLine& line) {
 
 }  // namespace
 
-Question RightQuestion() { return {"Is it still right?", AddCommands, Ask, /*is_about_tensors=*/true}; }
+Question RightQuestion() {
+  return {"Is it still right?",
+          AddCommands,
+          Ask,
+          /*is_about_tensors=*/true,
+          {compare::kCompareDumps, kCheckAgainstReference}};
+}
 
 }  // namespace ott::crosscheck

@@ -150,9 +150,10 @@ int TimelineBuilder::IndexOf(const std::string& name, bool collective, bool obse
 }
 
 void TimelineBuilder::AddRank(int64_t iteration, int rank, int64_t error_bound, int64_t begin, int64_t end,
-                              std::vector<TimelineSpan> spans) {
+                              std::vector<TimelineSpan> spans, int64_t num_left_out) {
   Iteration& of = iterations_[iteration];
   of.error_bound = std::max(of.error_bound, error_bound);
+  of.num_left_out += num_left_out;
   Rank& added = of.ranks.emplace_back();
   added.picture.set_rank(rank);
   added.picture.set_begin(begin);
@@ -168,6 +169,7 @@ TimelinePicture TimelineBuilder::Finish(int64_t num_sampled, int64_t num_ranks) 
     TimelinePicture::Iteration& drawn = *picture_.add_iterations();
     drawn.set_iteration(number);
     drawn.set_error_bound(iteration.error_bound);
+    drawn.set_num_left_out(iteration.num_left_out);
     int64_t begin = INT64_MAX;
     for (const Rank& rank : iteration.ranks) begin = std::min<int64_t>(begin, rank.picture.begin());
     for (Rank& rank : iteration.ranks) {

@@ -40,9 +40,9 @@ class TimelineBuilder {
   // Returns the index of a name; of those that come when there are many, that of "(others)".
   int IndexOf(const std::string& name, bool collective, bool observer);
   // Adds what a rank did in an iteration, from `begin` to `end`; spans by their start. A rank's clock may be
-  // off by error_bound.
+  // off by error_bound. num_left_out: spans that were left out before.
   void AddRank(int64_t iteration, int rank, int64_t error_bound, int64_t begin, int64_t end,
-               std::vector<TimelineSpan> spans);
+               std::vector<TimelineSpan> spans, int64_t num_left_out = 0);
   // Puts the beginning of each iteration at 0, and leaves the longest spans, kMaxTimelineSpans at most.
   // num_sampled, num_ranks: iterations and ranks of the run, of which those that were added were chosen.
   TimelinePicture Finish(int64_t num_sampled, int64_t num_ranks);
@@ -54,6 +54,7 @@ class TimelineBuilder {
   };
   struct Iteration {
     int64_t error_bound = 0;
+    int64_t num_left_out = 0;
     std::vector<Rank> ranks;
   };
 

@@ -1,12 +1,12 @@
 #include "ott/questions/saved/whatif_command.h"
 
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/questions/answer/answer_json.h"
 #include "ott/questions/saved/ideal_timeline.h"
@@ -29,8 +29,7 @@ struct WhatIfFlags {
 };
 
 absl::StatusOr<ReplayJob> ReadJob(const WhatIfFlags& flags) {
-  std::error_code error;
-  if (std::filesystem::is_directory(flags.run, error)) return ReadRunJob(flags.run);
+  if (IsDirectory(flags.run)) return ReadRunJob(flags.run);
   OTT_ASSIGN_OR_RETURN(Timeline timeline, ReadTimeline(flags.run, flags.sizes));
   return MakeJob(std::move(timeline));
 }

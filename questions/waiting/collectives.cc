@@ -92,14 +92,14 @@ ClockOffset OffsetOf(const Differences& differences, int64_t begin, int64_t end)
 
 }  // namespace
 
-std::vector<std::pair<int64_t, int64_t>> StepsOf(const Profile& profile) {
+Steps StepsOf(const Profile& profile) {
   std::vector<int64_t> number_of(profile.labels.size(), -1);
   for (size_t i = 0; i < profile.labels.size(); ++i) {
     const std::string_view text = profile.labels[i].text;
     if (text.substr(0, kernels::kStepName.size()) == kernels::kStepName)
       (void)std::from_chars(text.data() + kernels::kStepName.size(), text.data() + text.size(), number_of[i]);
   }
-  std::vector<std::pair<int64_t, int64_t>> steps;
+  Steps steps;
   for (const Profile::Thread& thread : profile.threads) {
     for (const Profile::Range& range : thread.ranges) {
       if (number_of[range.label] >= 0) steps.emplace_back(range.start, number_of[range.label]);
@@ -109,39 +109,59 @@ std::vector<std::pair<int64_t, int64_t>> StepsOf(const Profile& profile) {
   return steps;
 }
 
-std::vector<Collective> MatchCollectives(const std::vector<RankProfile>& traces) {
+TraceSummary SummarizeCollectives(const RankProfile& trace) {
+  const Profile& profile = *trace.profile;
+  const int64_t base = profile.begin_unix_nanoseconds.value_or(0);
+  TraceSummary summary;
+  summary.rank = trace.rank;
+  summary.path = profile.path;
+  summary.first_time = base + profile.first_time;
+  summary.last_time = base + profile.last_time;
+  summary.num_steps = profile.num_steps;
+  summary.kinds = profile.collective_kinds;
+  const Steps steps = StepsOf(profile);
+  const auto add = [&](uint32_t kind, int64_t sequence_number, int64_t call, int64_t start, int64_t end) {
+    if (IsMessage(profile.collective_kinds[kind].name)) return;
+    const auto after = std::upper_bound(steps.begin(), steps.end(),
+                                        std::make_pair(call, std::numeric_limits<int64_t>::max()));
+    const int64_t step = after == steps.begin() ? 0 : std::prev(after)->second;
+    summary.collectives.push_back({kind, sequence_number, step, base + start, base + end});
+  };
+  for (const Profile::Collective& collective : profile.collectives) {
+    const Profile::Kernel& kernel = profile.kernels[collective.kernel];
+    const bool has_call = kernel.launch != kNone && profile.launches[kernel.launch].thread != kNone;
+    add(collective.kind, collective.sequence_number,
+        has_call ? profile.launches[kernel.launch].start : kernel.start, kernel.start, kernel.end);
+  }
+  for (const Profile::HostCollective& collective : profile.host_collectives)
+    add(collective.kind, -1, collective.start, collective.start, collective.end);
+  return summary;
+}
+
+TraceSummary SummarizeTrace(const RankProfile& trace) {
+  TraceSummary summary = SummarizeCollectives(trace);
+  summary.split = SplitTime(*trace.profile);
+  return summary;
+}
+
+std::vector<Collective> MatchCollectives(const std::vector<TraceSummary>& traces) {
   std::map<Key, Collective> matched;
   for (size_t trace = 0; trace < traces.size(); ++trace) {
-    const Profile& profile = *traces[trace].profile;
-    const int64_t base = profile.begin_unix_nanoseconds.value_or(0);
-    const std::vector<std::pair<int64_t, int64_t>> steps = StepsOf(profile);
     std::map<Key, int64_t> occurrences;
-    const auto add = [&](const Profile::CollectiveKind& kind, int64_t sequence_number, int64_t call,
-                         int64_t start, int64_t end) {
-      if (IsMessage(kind.name)) return;
-      const auto after = std::upper_bound(steps.begin(), steps.end(),
-                                          std::make_pair(call, std::numeric_limits<int64_t>::max()));
-      const int64_t step = after == steps.begin() ? 0 : std::prev(after)->second;
-      const bool is_counted = sequence_number >= 0;
-      Key key(GroupOf(kind), kind.name, is_counted ? sequence_number : -1, is_counted ? 0 : step, 0);
+    for (const TraceSummary::Part& part : traces[trace].collectives) {
+      const Profile::CollectiveKind& kind = traces[trace].kinds[part.kind];
+      const bool is_counted = part.sequence_number >= 0;
+      Key key(GroupOf(kind), kind.name, is_counted ? part.sequence_number : -1, is_counted ? 0 : part.step,
+              0);
       std::get<4>(key) = occurrences[key]++;
       Collective& whole = matched[key];
       if (whole.parts.empty()) {
         whole.kind = &kind;
-        whole.step = step;
+        whole.step = part.step;
       }
       whole.same_message &= whole.kind->in_elements == kind.in_elements &&
                             whole.kind->out_elements == kind.out_elements && whole.kind->dtype == kind.dtype;
-      whole.parts.push_back({trace, base + start, base + end});
-    };
-    for (const Profile::Collective& collective : profile.collectives) {
-      const Profile::Kernel& kernel = profile.kernels[collective.kernel];
-      const bool has_call = kernel.launch != kNone && profile.launches[kernel.launch].thread != kNone;
-      add(profile.collective_kinds[collective.kind], collective.sequence_number,
-          has_call ? profile.launches[kernel.launch].start : kernel.start, kernel.start, kernel.end);
-    }
-    for (const Profile::HostCollective& collective : profile.host_collectives) {
-      add(profile.collective_kinds[collective.kind], -1, collective.start, collective.start, collective.end);
+      whole.parts.push_back({trace, part.start, part.end});
     }
   }
   std::vector<Collective> result;
@@ -152,14 +172,13 @@ std::vector<Collective> MatchCollectives(const std::vector<RankProfile>& traces)
   return result;
 }
 
-int64_t OnFirstClock(const Profile& profile, const ClockOffset& offset, int64_t time) {
-  const int64_t begin = profile.begin_unix_nanoseconds.value_or(0) + profile.first_time;
-  const double length = std::max(1.0, static_cast<double>(profile.last_time - profile.first_time));
+int64_t OnFirstClock(const TraceSummary& trace, const ClockOffset& offset, int64_t time) {
+  const double length = std::max(1.0, static_cast<double>(trace.last_time - trace.first_time));
   const double drift = static_cast<double>(offset.at_end - offset.at_begin) / length;
-  return time + offset.at_begin + static_cast<int64_t>(drift * static_cast<double>(time - begin));
+  return time + offset.at_begin + static_cast<int64_t>(drift * static_cast<double>(time - trace.first_time));
 }
 
-std::vector<ClockOffset> AlignClocks(const std::vector<RankProfile>& traces,
+std::vector<ClockOffset> AlignClocks(const std::vector<TraceSummary>& traces,
                                      const std::vector<Collective>& collectives) {
   std::vector<ClockOffset> offsets(traces.size());
   if (traces.empty()) return offsets;
@@ -171,7 +190,7 @@ std::vector<ClockOffset> AlignClocks(const std::vector<RankProfile>& traces,
       if (!NeedsAllRanks(collective.kind->name)) continue;
       for (const Collective::Part& known : collective.parts) {
         if (!offsets[known.trace].is_known) continue;
-        const int64_t end = OnFirstClock(*traces[known.trace].profile, offsets[known.trace], known.end);
+        const int64_t end = OnFirstClock(traces[known.trace], offsets[known.trace], known.end);
         for (const Collective::Part& other : collective.parts) {
           if (offsets[other.trace].is_known) continue;
           shared[{known.trace, other.trace}].emplace_back(other.end, end - other.end);
@@ -183,10 +202,8 @@ std::vector<ClockOffset> AlignClocks(const std::vector<RankProfile>& traces,
     });
     if (most == shared.end()) return offsets;
     const auto& [pair, differences] = *most;
-    const Profile& profile = *traces[pair.second].profile;
-    const int64_t base = profile.begin_unix_nanoseconds.value_or(0);
     ClockOffset& offset = offsets[pair.second];
-    offset = OffsetOf(differences, base + profile.first_time, base + profile.last_time);
+    offset = OffsetOf(differences, traces[pair.second].first_time, traces[pair.second].last_time);
     offset.error_bound += offsets[pair.first].error_bound;
   }
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ott/core/kernel_profile/profile.h"
+#include "ott/questions/waiting/time_split.h"
 
 namespace ott::waiting {
 
@@ -16,6 +17,35 @@ struct RankProfile {
   int rank = 0;
   const kernels::Profile* profile = nullptr;
 };
+
+// The beginnings of the steps (ProfilerStep#) on the profile's clock, ascending, with their numbers.
+using Steps = std::vector<std::pair<int64_t, int64_t>>;
+Steps StepsOf(const kernels::Profile& profile);
+
+// What a rank's trace says that concerns the others: some ten bytes a collective, however large the trace.
+struct TraceSummary {
+  struct Part {
+    uint32_t kind;            // of kinds
+    int64_t sequence_number;  // -1: not told
+    int64_t step;             // of ProfilerStep#; 0 without steps
+    int64_t start;            // on the trace's clock, since 1970 where that is known
+    int64_t end;
+  };
+
+  int rank = 0;
+  std::string path;
+  int64_t first_time = 0;  // on the trace's clock, as Part::start
+  int64_t last_time = 0;
+  int64_t num_steps = 0;
+  TimeSplit split;
+  std::vector<kernels::Profile::CollectiveKind> kinds;
+  std::vector<Part> collectives;  // kernels, and what CPUs do, but no messages from one rank to another
+};
+
+// Without the split.
+TraceSummary SummarizeCollectives(const RankProfile& trace);
+// REQUIRES: as SplitTime().
+TraceSummary SummarizeTrace(const RankProfile& trace);
 
 // One collective on all ranks that have it.
 struct Collective {
@@ -31,13 +61,11 @@ struct Collective {
   std::vector<Part> parts;                                 // in the order of the traces
 };
 
-// The beginnings of the steps (ProfilerStep#) on the profile's clock, ascending, with their numbers.
-std::vector<std::pair<int64_t, int64_t>> StepsOf(const kernels::Profile& profile);
-
 // Matches kernels, and what CPUs do, by process group, name and sequence number of the group; ids of events
 // differ from rank to rank. Traces without sequence numbers: by the order in the step, or without steps in
 // the trace. Messages from one rank to another are left out. In the order of the first part's start.
-std::vector<Collective> MatchCollectives(const std::vector<RankProfile>& traces);
+// traces: outlive the result.
+std::vector<Collective> MatchCollectives(const std::vector<TraceSummary>& traces);
 
 // The offset to add to a trace's times to put them on the first one's clock, at the beginning and at the
 // end of the trace.
@@ -50,13 +78,12 @@ struct ClockOffset {
 };
 
 // A time of the trace, since 1970 where that is known, on the first trace's clock.
-int64_t OnFirstClock(const kernels::Profile& profile, const ClockOffset& offset, int64_t time);
+int64_t OnFirstClock(const TraceSummary& trace, const ClockOffset& offset, int64_t time);
 
 // All ranks leave a collective that needs something of each of them (all_reduce, all_gather, reduce_scatter,
-// all_to_all, barrier) at the same time, but for a few microseconds. So the median difference of the ends is
-// the clocks', and nine tenths of the rest are within error_bound. Clocks that agree within that are left
-// alone.
-std::vector<ClockOffset> AlignClocks(const std::vector<RankProfile>& traces,
+// all_to_all, barrier) at the same time, but for a few microseconds: the median difference of the ends is the
+// clocks', and nine tenths of the rest are within error_bound. Clocks that agree within that are left alone.
+std::vector<ClockOffset> AlignClocks(const std::vector<TraceSummary>& traces,
                                      const std::vector<Collective>& collectives);
 
 }  // namespace ott::waiting

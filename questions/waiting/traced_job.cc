@@ -26,7 +26,7 @@ std::string NameOf(const std::string& collective, const std::string& group) {
 
 class JobBuilder {
  public:
-  JobBuilder(const std::vector<RankProfile>& traces, TracedJob* job)
+  JobBuilder(const std::vector<TraceSummary>& traces, TracedJob* job)
       : traces_(traces),
         job_(*job),
         collectives_(MatchCollectives(traces)),
@@ -34,10 +34,8 @@ class JobBuilder {
 
   void Build() {
     job_.clocks = clocks_;
-    for (const RankProfile& trace : traces_) {
-      job_.ranks.push_back(
-          {trace.rank, trace.profile->path, SplitTime(*trace.profile), trace.profile->num_steps});
-    }
+    for (const TraceSummary& trace : traces_)
+      job_.ranks.push_back({trace.rank, trace.path, trace.split, trace.num_steps});
     std::map<std::string, size_t> ranks_of_group;
     for (const Collective& collective : collectives_) {
       size_t& most = ranks_of_group[GroupOf(*collective.kind)];
@@ -69,14 +67,14 @@ class JobBuilder {
   }
 
   int64_t OnFirstClock(size_t trace, int64_t time) const {
-    return waiting::OnFirstClock(*traces_[trace].profile, clocks_[trace], time);
+    return waiting::OnFirstClock(traces_[trace], clocks_[trace], time);
   }
 
   void Add(const Collective& collective, size_t expected) {
     const Profile::CollectiveKind& kind = *collective.kind;
     Sum& sum = sums_[absl::StrCat(GroupOf(kind), "\n", kind.name, "\n", kind.in_elements, "\n",
                                   kind.out_elements, "\n", kind.dtype)];
-    sum.sum.kind = &kind;
+    sum.sum.kind = kind;
     ++sum.sum.count;
     job_.tells_groups |= !kind.group.empty();
     sum.sum.num_ranks = std::max<int64_t>(sum.sum.num_ranks, static_cast<int64_t>(expected));
@@ -115,7 +113,7 @@ class JobBuilder {
       if (count > sum->sum.num_last) sum->sum.last_rank = rank;
       sum->sum.num_last = std::max(sum->sum.num_last, count);
     }
-    const OpCost cost = kernels::CostOfCollective(*sum->sum.kind);
+    const OpCost cost = kernels::CostOfCollective(sum->sum.kind);
     constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
     sum->sum.message_bytes = cost.message_bytes.value_or(kUnknown);
     sum->sum.bus_bytes = cost.bus_bytes.value_or(kUnknown);
@@ -129,7 +127,7 @@ class JobBuilder {
     for (size_t trace = 0; trace < traces_.size(); ++trace) {
       if (!clocks_[trace].is_known) continue;
       const TimeSplit& split = job_.ranks[trace].split;
-      steps = std::max(steps, traces_[trace].profile->num_steps);
+      steps = std::max(steps, traces_[trace].num_steps);
       options.watched_seconds = std::max(options.watched_seconds, 1e-9 * static_cast<double>(split.total));
       work = std::max(work, split.total - split.exposed_communication);
       options.clock_error_seconds =
@@ -142,7 +140,7 @@ class JobBuilder {
     job_.hold_ups = hold_ups_.Find(options);
   }
 
-  const std::vector<RankProfile>& traces_;
+  const std::vector<TraceSummary>& traces_;
   TracedJob& job_;
   const std::vector<Collective> collectives_;
   const std::vector<ClockOffset> clocks_;
@@ -168,10 +166,16 @@ std::string Rate(double bytes, int64_t count, int64_t nanoseconds) {
 
 }  // namespace
 
-TracedJob DescribeJob(const std::vector<RankProfile>& traces) {
+TracedJob DescribeJob(const std::vector<TraceSummary>& traces) {
   TracedJob job;
   JobBuilder(traces, &job).Build();
   return job;
+}
+
+TracedJob DescribeJob(const std::vector<RankProfile>& traces) {
+  std::vector<TraceSummary> summaries;
+  for (const RankProfile& trace : traces) summaries.push_back(SummarizeTrace(trace));
+  return DescribeJob(summaries);
 }
 
 std::string FormatSplits(const TracedJob& job) {
@@ -241,9 +245,8 @@ std::string FormatCollectives(const TracedJob& job, size_t limit) {
     const CollectiveSum& sum = job.collectives[i];
     const int64_t mean = sum.num_complete > 0 ? sum.num_complete : 1;
     table.AddRow(
-        {NameOf(sum.kind->name, sum.kind->group_name()), absl::StrCat(sum.num_ranks),
-         Bytes(sum.message_bytes), absl::StrCat(sum.count),
-         sum.num_complete > 0 ? Time(sum.transfer / mean) : "-",
+        {NameOf(sum.kind.name, sum.kind.group_name()), absl::StrCat(sum.num_ranks), Bytes(sum.message_bytes),
+         absl::StrCat(sum.count), sum.num_complete > 0 ? Time(sum.transfer / mean) : "-",
          Rate(sum.message_bytes, sum.num_complete, sum.transfer),
          Rate(sum.bus_bytes, sum.num_complete, sum.transfer), sum.num_ranks > 1 ? Time(sum.wait / mean) : "-",
          sum.num_ranks > 1 ? Time(sum.longest_wait) : "-",

@@ -15,7 +15,7 @@ namespace ott::waiting {
 
 // All collectives of one kind: name, group and message.
 struct CollectiveSum {
-  const kernels::Profile::CollectiveKind* kind = nullptr;
+  kernels::Profile::CollectiveKind kind;
   int64_t count = 0;
   int64_t num_ranks = 0;
   // Nanoseconds in sum, of those that all traced ranks of the group have. Transfer begins when the last rank
@@ -49,8 +49,8 @@ struct TracedJob {
   int64_t num_unlike = 0;      // those of whose message the ranks tell different sizes
 };
 
-// REQUIRES: as SplitTime(); the profiles
-// outlive the job.
+TracedJob DescribeJob(const std::vector<TraceSummary>& traces);
+// Of summaries that it makes.
 TracedJob DescribeJob(const std::vector<RankProfile>& traces);
 
 // A line a rank: total time, compute, exposed and overlapped communication, exposed copies, idle and why.

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "ott/dist/comm/launched_process.h"
 #include "ott/questions/answer/display_text.h"
 
 namespace ott::report {
@@ -146,7 +147,8 @@ std::string ToText(const Document& document, const TextStyle& style) {
 
 TextStyle StyleOfStandardOutput(const std::string& color) {
   TextStyle style;
-  const bool is_terminal = isatty(STDOUT_FILENO) != 0;
+  // mpirun gives its processes terminals that nobody looks at.
+  const bool is_terminal = isatty(STDOUT_FILENO) != 0 && !LaunchedProcessFromEnvironment();
   const char* const no_color = std::getenv("NO_COLOR");
   const char* const terminal = std::getenv("TERM");
   const bool is_plain = (no_color != nullptr && *no_color != '\0') ||

@@ -51,7 +51,7 @@ absl::StatusOr<Report> ReportOfTraces(const ReportFlags& flags, const std::vecto
         ": has traces, and --before, --follow, --format prometheus and several directories are for runs");
   }
   Report report;
-  OTT_ASSIGN_OR_RETURN(report.document, ReportTraces(flags.runs.front(), traces));
+  OTT_ASSIGN_OR_RETURN(report.document, ReportTraces(flags.runs.front(), traces, flags.wants_pictures()));
   return report;
 }
 

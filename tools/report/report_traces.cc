@@ -1,42 +1,30 @@
 #include "tools/report/report_traces.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <map>
-#include <memory>
 #include <optional>
-#include <string_view>
-#include <system_error>
+#include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/text_table.h"
-#include "ott/core/kineto/read_trace.h"
 #include "ott/core/op_cost/device_peaks.h"
-#include "ott/core/tensor/parallel_for.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
 #include "ott/questions/answer/picture.h"
-#include "ott/questions/kernels/host_time.h"
-#include "ott/questions/kernels/kernel_join.h"
 #include "ott/questions/kernels/kernels_picture.pb.h"
-#include "ott/questions/kernels/profile_reader.h"
-#include "ott/questions/kernels/profile_rows.h"
 #include "ott/questions/saved/sampled_timeline.h"
 #include "ott/questions/waiting/arrivals_picture.pb.h"
 #include "ott/questions/waiting/traced_job.h"
 #include "ott/questions/waiting/waiting_answer.h"
+#include "tools/report/trace_piece.h"
 #include "tools/report/traces_timeline.h"
 
 namespace ott::report {
 namespace {
-
-using kernels::KernelRow;
 
 constexpr size_t kTopOps = 15;
 constexpr size_t kTopCollectives = 10;
@@ -44,44 +32,25 @@ constexpr int kMaxRanks = 256;
 constexpr int kMaxOps = 60;
 
 // An op on all ranks.
-struct OpSum {
+struct OpOfRanks {
   std::map<int, int64_t> nanoseconds;  // by rank
-  double flops = 0;
-  double bytes = 0;  // of the same calls
-  int64_t flops_time = 0;
-  double peak = 0;  // percent times nanoseconds
-  int64_t peak_time = 0;
-  int64_t compute_time = 0;  // that compute limits, of peak_time
+  OpSum sum;
 
-  const char* limited_by() const { return 2 * compute_time > peak_time ? "compute" : "memory"; }
+  const char* limited_by() const { return 2 * sum.compute_time > sum.peak_time ? "compute" : "memory"; }
 };
 
-// By op and direction.
-using OpSums = std::map<std::string, OpSum>;
+using OpSums = std::map<std::string, OpOfRanks>;
 
-void AddRows(const kernels::ProfileRows& rows, const waiting::RankProfile& trace, OpSums* sums,
-             std::vector<DeviceActivity>* spans) {
-  const int rank = trace.rank;
-  KernelRow row;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    rows.Get(i, &row);
-    spans->push_back({trace.profile->first_time + row.start, row.sil,
-                      std::string(row.op.empty() ? row.name : row.op), row.kernel.substr(0, 4) == "nccl"});
-    if (row.join == "no_launch") continue;
-    OpSum& sum = (*sums)[absl::StrCat(row.op.empty() ? "(no op)" : std::string(row.op),
-                                      row.dir == "bprop" ? " (backward)" : "")];
-    sum.nanoseconds[rank] += row.sil;
-    const int64_t call = row.call == kernels::kNoInteger ? row.sil : row.call;
-    if (row.flops > 0) {
-      sum.flops += row.flops;
-      if (row.bytes > 0) sum.bytes += row.bytes;
-      sum.flops_time += call;
-    }
-    if (!std::isnan(row.percent_peak)) {
-      sum.peak += row.percent_peak * static_cast<double>(call);
-      sum.peak_time += call;
-      if (row.roof == "compute") sum.compute_time += call;
-    }
+void AddOps(int rank, const std::map<std::string, OpSum>& ops, OpSums* sums) {
+  for (const auto& [name, op] : ops) {
+    OpOfRanks& of_ranks = (*sums)[name];
+    of_ranks.nanoseconds[rank] = op.nanoseconds;
+    of_ranks.sum.flops += op.flops;
+    of_ranks.sum.bytes += op.bytes;
+    of_ranks.sum.flops_time += op.flops_time;
+    of_ranks.sum.peak += op.peak;
+    of_ranks.sum.peak_time += op.peak_time;
+    of_ranks.sum.compute_time += op.compute_time;
   }
 }
 
@@ -107,8 +76,8 @@ Json DrawSplits(const waiting::TracedJob& job) {
 // As those of a run, as far as traces tell.
 ArrivalStats ArrivalsOf(const waiting::TracedJob& job, const waiting::CollectiveSum& sum) {
   ArrivalStats arrivals;
-  arrivals.set_name(sum.kind->name);
-  arrivals.set_group(sum.kind->group_name());
+  arrivals.set_name(sum.kind.name);
+  arrivals.set_group(sum.kind.group_name());
   arrivals.set_num_ranks(sum.num_ranks);
   arrivals.set_num_intervals(sum.num_complete);
   arrivals.set_num_incomplete(sum.count - sum.num_complete);
@@ -119,8 +88,8 @@ ArrivalStats ArrivalsOf(const waiting::TracedJob& job, const waiting::Collective
   last.set_rank(sum.last_rank);
   last.set_num_intervals(sum.num_last);
   for (const waiting::TracedHoldUp& found : job.hold_ups.found) {
-    if (found.rank != sum.last_rank || found.collective != sum.kind->name ||
-        found.group != sum.kind->group_name()) {
+    if (found.rank != sum.last_rank || found.collective != sum.kind.name ||
+        found.group != sum.kind.group_name()) {
       continue;
     }
     HoldUp& hold_up = *arrivals.mutable_hold_up();
@@ -144,7 +113,7 @@ ArrivalsPicture DrawnCollectives(const waiting::TracedJob& job) {
 // An op's share of the time of all.
 struct RankedOp {
   const std::string* name;
-  const OpSum* sum;
+  const OpOfRanks* op;
   double time;
   double share;
 };
@@ -154,7 +123,7 @@ Json DrawKernels(const std::vector<RankedOp>& order, const std::optional<DeviceP
   KernelsPicture picture;
   for (const RankedOp& op : order) {
     if (picture.ops_size() == kMaxOps) break;
-    const OpSum& sum = *op.sum;
+    const OpSum& sum = op.op->sum;
     KernelsPicture::Op& drawn = *picture.add_ops();
     drawn.set_name(*op.name);
     drawn.set_share(op.share);
@@ -165,7 +134,7 @@ Json DrawKernels(const std::vector<RankedOp>& order, const std::optional<DeviceP
     }
     if (sum.peak_time > 0) {
       drawn.set_of_peak(sum.peak / static_cast<double>(sum.peak_time) / 100);
-      drawn.set_limited_by(sum.limited_by());
+      drawn.set_limited_by(op.op->limited_by());
     }
   }
   if (peaks) {
@@ -182,11 +151,11 @@ Json DrawKernels(const std::vector<RankedOp>& order, const std::optional<DeviceP
 std::vector<RankedOp> InOrder(const OpSums& sums) {
   std::vector<RankedOp> order;
   double total = 0;
-  for (const auto& [name, sum] : sums) {
+  for (const auto& [name, op] : sums) {
     double time = 0;
-    for (const auto& [rank, nanoseconds] : sum.nanoseconds) time += static_cast<double>(nanoseconds);
+    for (const auto& [rank, nanoseconds] : op.nanoseconds) time += static_cast<double>(nanoseconds);
     total += time;
-    order.push_back({&name, &sum, time, 0});
+    order.push_back({&name, &op, time, 0});
   }
   for (RankedOp& op : order) op.share = total > 0 ? op.time / total : 0;
   std::stable_sort(order.begin(), order.end(),
@@ -197,8 +166,9 @@ std::vector<RankedOp> InOrder(const OpSums& sums) {
 std::string FormatOps(const std::vector<RankedOp>& order, size_t num_ranks) {
   TextTable table({"op", "share", "time a rank", "most on", "TFLOP/s", "of peak", "limited by"});
   for (size_t i = 0; i < std::min(kTopOps, order.size()); ++i) {
-    const OpSum& sum = *order[i].sum;
-    const auto most = std::max_element(sum.nanoseconds.begin(), sum.nanoseconds.end(),
+    const OpSum& sum = order[i].op->sum;
+    const std::map<int, int64_t>& nanoseconds = order[i].op->nanoseconds;
+    const auto most = std::max_element(nanoseconds.begin(), nanoseconds.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     const bool has_peak = sum.peak_time > 0;
     table.AddRow({*order[i].name, absl::StrFormat("%.1f %%", 100 * order[i].share),
@@ -208,58 +178,31 @@ std::string FormatOps(const std::vector<RankedOp>& order, size_t num_ranks) {
                       ? absl::StrFormat("%.4g", sum.flops / static_cast<double>(sum.flops_time) * 1e-3)
                       : "na",
                   has_peak ? absl::StrFormat("%.1f %%", sum.peak / static_cast<double>(sum.peak_time)) : "na",
-                  has_peak ? sum.limited_by() : "na"});
+                  has_peak ? order[i].op->limited_by() : "na"});
   }
   return table.ToString();
-}
-
-// Empty where devices did something.
-std::string FormatHostTimes(const kernels::Profile& profile) {
-  if (!profile.kernels.empty() || !profile.transfers.empty()) return "";
-  std::string text;
-  const absl::Status status = kernels::WriteHostTimes(profile, kernels::TableLayout(), kTopOps,
-                                                      [&text](std::string_view part) { text += part; });
-  return status.ok() ? text : "";
-}
-
-// Returns those of the device that most ranks have, which is the first one's.
-std::optional<DevicePeaks> PeaksOf(const kernels::Profile& profile) {
-  if (profile.devices.empty()) return std::nullopt;
-  return PeaksByName(profile.devices.begin()->second.name);
-}
-
-bool IsNamedAsATrace(const std::string& path) {
-  return absl::EndsWith(path, ".json") || absl::EndsWith(path, ".json.gz");
 }
 
 // Ranks that have no trace here: whoever is waited for may be among them.
 void AddWhatIsNotTraced(const waiting::TracedJob& job, std::vector<std::string>* problems) {
   const waiting::CollectiveSum* least = nullptr;
   for (const waiting::CollectiveSum& sum : job.collectives) {
-    const int64_t missing = sum.kind->group_size - sum.num_ranks;
-    if (missing > 0 && (least == nullptr || missing > least->kind->group_size - least->num_ranks))
+    const int64_t missing = sum.kind.group_size - sum.num_ranks;
+    if (missing > 0 && (least == nullptr || missing > least->kind.group_size - least->num_ranks))
       least = &sum;
   }
   if (least == nullptr) return;
-  problems->push_back(absl::StrCat("traces of ", least->num_ranks, " of the ", least->kind->group_size,
-                                   " ranks that come to ", least->kind->name, " of group ",
-                                   least->kind->group_name()));
+  problems->push_back(absl::StrCat("traces of ", least->num_ranks, " of the ", least->kind.group_size,
+                                   " ranks that come to ", least->kind.name, " of group ",
+                                   least->kind.group_name()));
 }
 
 // Files that are named as traces and hold nothing, as of a rank that was killed while it wrote.
-void AddWhatIsNoTrace(const std::string& directory, const std::vector<std::string>& paths,
-                      std::vector<std::string>* problems) {
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string path = entry->path().string();
-    if (!IsNamedAsATrace(path) || std::binary_search(paths.begin(), paths.end(), path)) continue;
-    std::error_code of_entry;
-    if (!IsRegularFile(path)) {
-      problems->push_back(absl::StrCat(path, ": no regular file"));
-    } else if (entry->file_size(of_entry) == 0) {
+void AddWhatIsNoTrace(const std::string& directory, std::vector<std::string>* problems) {
+  for (const auto& [path, what] : ListNamedTraces(directory)) {
+    if (what == NamedTrace::kNoFile) problems->push_back(absl::StrCat(path, ": no regular file"));
+    if (what == NamedTrace::kEmpty)
       problems->push_back(absl::StrCat(path, ": empty; was the rank killed while it wrote?"));
-    }
   }
 }
 
@@ -284,59 +227,47 @@ Answer AnswerHoldUps(const waiting::TracedJob& job) {
 
 std::vector<std::string> ListTraces(const std::string& directory) {
   std::vector<std::string> paths;
-  std::error_code error;
-  if (!std::filesystem::is_directory(directory, error) || IsRunDirectory(directory)) return paths;
-  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const std::string path = entry->path().string();
-    if (IsNamedAsATrace(path) && IsRegularFile(path) && kineto::IsTorchTrace(path)) paths.push_back(path);
+  if (!IsDirectory(directory) || IsRunDirectory(directory)) return paths;
+  for (const auto& [path, what] : ListNamedTraces(directory)) {
+    if (what == NamedTrace::kTrace) paths.push_back(path);
   }
-  std::sort(paths.begin(), paths.end());
   return paths;
 }
 
-absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::vector<std::string>& paths) {
-  std::vector<absl::StatusOr<kernels::Profile>> read(paths.size());
-  kernels::ReadProfileOptions options;
-  options.transfers = true;
-  ParallelFor(static_cast<int64_t>(paths.size()), NumThreads(0),
-              [&](int64_t i) { read[i] = kernels::ReadProfile(paths[i], options); });
-  std::vector<waiting::RankProfile> traces;
-  std::vector<kernels::Profile*> profiles;
+absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::vector<std::string>& paths,
+                                      bool with_timeline) {
+  std::vector<absl::StatusOr<TraceFindings>> read =
+      ReadTraces(paths, with_timeline ? saved::kMaxTimelineRanks : 0);
+  std::vector<TraceFindings> traces;
+  std::vector<waiting::TraceSummary> summaries;
   std::vector<std::string> problems;
   for (size_t i = 0; i < paths.size(); ++i) {
     if (!read[i].ok()) {
       problems.push_back(std::string(read[i].status().message()));
       continue;
     }
-    const int rank = read[i]->rank >= 0 ? read[i]->rank : static_cast<int>(i);
+    TraceFindings& trace = *read[i];
+    int& rank = trace.summary.rank;
+    if (rank < 0) rank = static_cast<int>(i);
     const bool is_known =
-        std::any_of(traces.begin(), traces.end(),
-                    [rank](const waiting::RankProfile& trace) { return trace.rank == rank; });
+        std::any_of(summaries.begin(), summaries.end(),
+                    [rank](const waiting::TraceSummary& summary) { return summary.rank == rank; });
     if (is_known) {
       // Ranks of two runs would seem to wait for each other.
       problems.push_back(
           absl::StrCat(paths[i], ": left out, as rank ", rank, " has another trace here; keep one run's"));
       continue;
     }
-    profiles.push_back(&*read[i]);
-    traces.push_back({rank, &*read[i]});
-    for (const std::string& note : read[i]->notes) problems.push_back(absl::StrCat(paths[i], ": ", note));
+    for (const std::string& note : trace.notes) problems.push_back(absl::StrCat(paths[i], ": ", note));
+    summaries.push_back(trace.summary);
+    traces.push_back(std::move(trace));
   }
   if (traces.empty()) return read[0].status();
-  const waiting::TracedJob job = waiting::DescribeJob(traces);
+  const waiting::TracedJob job = waiting::DescribeJob(summaries);
   AddWhatIsNotTraced(job, &problems);
-  AddWhatIsNoTrace(directory, paths, &problems);
+  AddWhatIsNoTrace(directory, &problems);
   OpSums ops;
-  std::vector<std::vector<DeviceActivity>> spans(traces.size());
-  // Joining takes the ranges.
-  const std::string host_times = FormatHostTimes(*profiles[0]);
-  std::vector<Steps> steps;
-  for (const waiting::RankProfile& trace : traces) steps.push_back(waiting::StepsOf(*trace.profile));
-  for (size_t i = 0; i < traces.size(); ++i) {
-    const kernels::KernelJoin join = kernels::JoinKernels(profiles[i]);
-    AddRows(kernels::ProfileRows(*profiles[i], join, std::nullopt), traces[i], &ops, &spans[i]);
-  }
+  for (const TraceFindings& trace : traces) AddOps(trace.summary.rank, trace.ops, &ops);
 
   const std::vector<RankedOp> order = InOrder(ops);
   Document document;
@@ -349,15 +280,18 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
                       {"What the ranks do together", waiting::FormatCollectives(job, kTopCollectives)}};
   if (order.empty()) {
     document.details.push_back(
-        {absl::StrCat("Host time by range on rank ", traces[0].rank, ", ns"), host_times});
+        {absl::StrCat("Host time by range on rank ", traces[0].summary.rank, ", ns"), traces[0].host_times});
   } else {
     document.details.push_back(
         {"Ops that take most time, and what limits them", FormatOps(order, traces.size())});
   }
   document.pictures["device_time"] = DrawSplits(job);
   document.pictures["arrivals"] = DrawMessage(DrawnCollectives(job));
-  if (!order.empty()) document.pictures["kernels"] = DrawKernels(order, PeaksOf(*profiles.front()));
-  saved::AddTimeline(TimelineOfTraces(traces, std::move(steps), job.clocks, spans), &document);
+  if (!order.empty()) {
+    // Of the device that most ranks have, which is the first one's.
+    document.pictures["kernels"] = DrawKernels(order, PeaksByName(traces[0].device));
+  }
+  if (with_timeline) saved::AddTimeline(TimelineOfTraces(traces, job.clocks), &document);
   return document;
 }
 
@@ -365,7 +299,7 @@ void AddTorchTraces(const std::string& run_dir, bool with_pictures, Document* do
   std::vector<std::string> paths;
   for (const auto& [rank, path] : LatestTorchTraces(run_dir)) paths.push_back(path);
   if (paths.empty()) return;
-  absl::StatusOr<Document> traces = ReportTraces(run_dir, paths);
+  absl::StatusOr<Document> traces = ReportTraces(run_dir, paths, /*with_timeline=*/false);
   if (!traces.ok()) {
     document->problems.push_back(std::string(traces.status().message()));
     return;

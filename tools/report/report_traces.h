@@ -14,9 +14,10 @@ namespace ott::report {
 // Returns the traces in a directory, by name; empty if there is none, or it is a run directory.
 std::vector<std::string> ListTraces(const std::string& directory);
 
-// With its pictures, of one trace a rank. Reads them side by side. Errors of kernels::ReadProfile() if none
-// can be read; those that cannot are named in the report.
-absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::vector<std::string>& paths);
+// With its pictures, of one trace a rank. with_timeline: that one, too. Reads them side by side. Errors of
+// kernels::ReadProfile() if none can be read; those that cannot are named in the report.
+absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::vector<std::string>& paths,
+                                      bool with_timeline = true);
 
 // Adds what the traces tell that the program of a run wrote by torch.profiler, if there are any: the latest
 // of each rank. Who is waited for is told by the run, which sees all iterations.

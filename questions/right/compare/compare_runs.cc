@@ -5,7 +5,6 @@
 #include <iterator>
 #include <map>
 #include <string_view>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -22,6 +21,7 @@
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/right/compare/compare_checkpoints.h"
+#include "ott/questions/right/compare/dump_piece.h"
 
 namespace ott::compare {
 namespace {
@@ -45,14 +45,10 @@ std::string_view Name(Kind kind) {
 }
 
 absl::StatusOr<Kind> KindOf(const std::string& dir) {
-  std::error_code error;
   if (IsRegularFile(dir)) return Kind::kCheckpoint;
-  if (!std::filesystem::is_directory(dir, error)) {
-    return absl::NotFoundError(
-        absl::StrCat(dir, ": no such directory", error ? absl::StrCat(": ", error.message()) : ""));
-  }
+  if (!IsDirectory(dir)) return absl::NotFoundError(absl::StrCat(dir, ": no such directory"));
   for (const char* const file : {kTensorsFile, kManifestFile}) {
-    if (std::filesystem::exists(absl::StrCat(dir, "/", file), error)) return Kind::kDump;
+    if (PathExists(absl::StrCat(dir, "/", file))) return Kind::kDump;
   }
   if (IsRunDirectory(dir)) return Kind::kRun;
   OTT_ASSIGN_OR_RETURN(const std::vector<int64_t> counts, ListDumps(dir));
@@ -94,33 +90,6 @@ struct Overlap {
 constexpr char kOnlyInReference[] = " only in the reference";
 constexpr char kOnlyInCurrent[] = " only in the current run";
 
-DumpSummary Summarize(TreeComparison comparison, std::optional<int> rank, std::optional<int64_t> iteration,
-                      const CompareRunsOptions& options) {
-  DumpSummary summary;
-  summary.rank = rank;
-  summary.iteration = iteration;
-  summary.verdict = comparison.verdict();
-  summary.num_tensors = static_cast<int64_t>(comparison.results.size());
-  if (options.keep_results) summary.results = comparison;
-  const auto abs_error = [](const NamedComparison& named) {
-    return named.comparison.max_abs_error.has_value() ? named.comparison.max_abs_error->error : 0;
-  };
-  for (size_t i = 0; i < comparison.results.size(); ++i) {
-    NamedComparison& result = comparison.results[i];
-    CountKind(KindOfTensor(options.kinds, result.path), !Passes(result.comparison.status), summary.kinds);
-    if (result.comparison.status == CompareStatus::kBitwiseEqual) {
-      ++summary.num_bitwise_equal;
-    } else if (!Passes(result.comparison.status)) {
-      if (summary.first_failure < 0) summary.first_failure = static_cast<int64_t>(i);
-      if (summary.num_failures++ < options.max_failures) summary.failures.push_back(std::move(result));
-    } else if (!summary.largest_difference.has_value() ||
-               abs_error(result) > abs_error(*summary.largest_difference)) {
-      summary.largest_difference = std::move(result);
-    }
-  }
-  return summary;
-}
-
 // Returns the options by which dumps of this iteration are compared.
 CompareOptions OptionsAt(int64_t iteration, const CompareRunsOptions& options) {
   CompareOptions at = options.compare;
@@ -155,8 +124,9 @@ absl::StatusOr<DumpSummary> CompareTwoDumps(const std::string& reference, const 
 // Maps what folders of dumps lack to the ranks that lack it; no rank if single folders are compared.
 using MissingIterations = std::map<std::string, std::vector<int>>;
 
-void CompareFolders(const std::string& reference, const std::string& current, std::optional<int> rank,
-                    const CompareRunsOptions& options, MissingIterations* missing, RunsComparison* result) {
+void FindDumps(const std::string& reference, const std::string& current, std::optional<int> rank,
+               const CompareRunsOptions& options, MissingIterations* missing, std::vector<DumpPiece>* dumps,
+               RunsComparison* result) {
   const absl::StatusOr<std::vector<int64_t>> reference_counts = ListDumps(reference);
   const absl::StatusOr<std::vector<int64_t>> current_counts = ListDumps(current);
   for (const absl::Status& status : {reference_counts.status(), current_counts.status()}) {
@@ -172,10 +142,21 @@ void CompareFolders(const std::string& reference, const std::string& current, st
   note_missing(counts.only_in_reference, kOnlyInReference);
   note_missing(counts.only_in_current, kOnlyInCurrent);
   for (const int64_t count : counts.common) {
-    result->dumps.push_back(
-        Summarize(CompareDumps(absl::StrCat(reference, "/", count), absl::StrCat(current, "/", count),
-                               OptionsAt(count, options)),
-                  rank, count, options));
+    dumps->push_back({absl::StrCat(reference, "/", count), absl::StrCat(current, "/", count), rank, count,
+                      OptionsAt(count, options)});
+  }
+}
+
+void CompareFound(const std::vector<DumpPiece>& dumps, const CompareRunsOptions& options,
+                  RunsComparison* result) {
+  std::vector<absl::StatusOr<DumpSummary>> summaries = CompareDumpPieces(dumps, options);
+  for (size_t i = 0; i < dumps.size(); ++i) {
+    if (summaries[i].ok()) {
+      result->dumps.push_back(*std::move(summaries[i]));
+    } else {
+      result->problems.push_back(
+          absl::StrCat(dumps[i].current, ": not compared: ", summaries[i].status().message()));
+    }
   }
 }
 
@@ -274,11 +255,13 @@ absl::Status CompareRunDirectories(const CompareRunsOptions& options, RunsCompar
     result->problems.push_back(FormatRanks(ranks.only_in_current) + kOnlyInCurrent);
   }
   MissingIterations missing;
+  std::vector<DumpPiece> dumps;
   for (const int rank : ranks.common) {
-    CompareFolders(DumpsDirectory(result->reference, rank), DumpsDirectory(result->current, rank), rank,
-                   options, &missing, result);
+    FindDumps(DumpsDirectory(result->reference, rank), DumpsDirectory(result->current, rank), rank, options,
+              &missing, &dumps, result);
   }
   AddProblems(missing, result);
+  CompareFound(dumps, options, result);
   std::stable_sort(result->dumps.begin(), result->dumps.end(),
                    [](const DumpSummary& a, const DumpSummary& b) { return a.iteration < b.iteration; });
   return absl::OkStatus();
@@ -342,8 +325,10 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference_given,
     }
     case Kind::kDumps: {
       MissingIterations missing;
-      CompareFolders(reference, current, std::nullopt, options, &missing, &result);
+      std::vector<DumpPiece> dumps;
+      FindDumps(reference, current, std::nullopt, options, &missing, &dumps, &result);
       AddProblems(missing, &result);
+      CompareFound(dumps, options, &result);
       break;
     }
     case Kind::kRun:

@@ -2,19 +2,61 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <set>
-#include <system_error>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/check/reference_check.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/dist/share/archive.h"
 #include "ott/questions/right/crosscheck/error_trend.h"
 
 namespace ott::crosscheck {
+namespace {
+
+// One rank's dump of one iteration. The runs' hosts are left out.
+struct ReferencePiece {
+  CrossCheckConfig config;
+  RunInfo info;
+  RunInfo reference;
+  int64_t iteration = 0;
+  int rank = 0;
+  std::string dump;
+};
+
+template <typename Archive>
+void Fields(Archive& archive, ReferencePiece& piece) {
+  archive(piece.config, piece.info, piece.reference, piece.iteration, piece.rank, piece.dump);
+}
+
+absl::StatusOr<std::string> CheckPiece(const std::string& argument, int /*num_threads*/) {
+  ReferencePiece piece;
+  if (!FromBytes(argument, &piece)) return absl::InternalError("no ReferencePiece");
+  OTT_ASSIGN_OR_RETURN(const RankMeshes meshes,
+                       RankMeshes::Create(piece.info.config().mesh(), piece.info.world_size()));
+  OTT_ASSIGN_OR_RETURN(const ReferenceCheck check,
+                       ReferenceCheck::Create(piece.config, meshes, piece.reference));
+  return check.CheckDump(piece.iteration, piece.rank, piece.dump).SerializeAsString();
+}
+
+CrossCheckVerdict NotCompared(const ReferencePiece& piece, const absl::Status& why) {
+  CrossCheckVerdict verdict;
+  verdict.set_mode(REFERENCE);
+  verdict.set_iteration(piece.iteration);
+  verdict.set_rank(piece.rank);
+  verdict.set_outcome(NOT_COMPARED);
+  verdict.set_reason(std::string(why.message()));
+  return verdict;
+}
+
+}  // namespace
+
+const ShareTask kCheckAgainstReference = {"check_against_reference", &CheckPiece};
+
 absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const std::string& run,
                                                                         const CrossCheckConfig& given) {
   const std::string run_dir = LatestAttempt(run);
@@ -36,12 +78,33 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const st
   if (iterations.empty()) {
     return absl::NotFoundError(absl::StrCat(run_dir, ", ", config.reference_run(), ": no rank has dumps"));
   }
-  std::vector<CrossCheckVerdict> verdicts;
+  ReferencePiece piece = {config, info, reference, 0, 0, ""};
+  piece.info.clear_hosts();
+  piece.reference.clear_hosts();
+  std::vector<ReferencePiece> pieces;
+  std::vector<Piece> work;
   for (const int64_t iteration : iterations) {
+    for (int rank = 0; rank < info.world_size(); ++rank) {
+      piece.iteration = iteration;
+      piece.rank = rank;
+      piece.dump = DumpPath(run_dir, rank, iteration);
+      Piece& shared = work.emplace_back();
+      shared.argument = ToBytes(piece);
+      for (const std::string& path : {piece.dump, check.ReferenceDump(iteration, rank)}) {
+        if (PathExists(path)) shared.paths.push_back(path);
+      }
+      pieces.push_back(piece);
+    }
+  }
+  const std::vector<absl::StatusOr<std::string>> results = RunShared(kCheckAgainstReference, work);
+  std::vector<CrossCheckVerdict> verdicts;
+  for (size_t begin = 0; begin < pieces.size(); begin += info.world_size()) {
     std::vector<CrossCheckVerdict> of_iteration;
     for (int rank = 0; rank < info.world_size(); ++rank) {
-      CrossCheckVerdict& verdict =
-          of_iteration.emplace_back(check.CheckDump(iteration, rank, DumpPath(run_dir, rank, iteration)));
+      const absl::StatusOr<std::string>& result = results[begin + rank];
+      CrossCheckVerdict& verdict = of_iteration.emplace_back();
+      if (!result.ok() || !verdict.ParseFromString(*result))
+        verdict = NotCompared(pieces[begin + rank], result.status());
       verdict.set_host(rank < info.hosts_size() ? info.hosts(rank) : "host unknown");
       for (FirstDifference& difference : *verdict.mutable_differences()) {
         difference.set_hosts(0, verdict.host());

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
 #include "ott/dist/check/cross_check.pb.h"
+#include "ott/dist/share/processes.h"
 
 namespace ott::crosscheck {
 
@@ -18,6 +19,9 @@ namespace ott::crosscheck {
 // configuration.
 absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const std::string& run_dir,
                                                                         const CrossCheckConfig& config);
+
+// The task of other processes that have dumps.
+extern const ShareTask kCheckAgainstReference;
 
 // Says which iteration, rank and tensor was the first to diverge, and the ErrorTrend.
 std::string FormatErrorTrend(const std::vector<CrossCheckVerdict>& verdicts);

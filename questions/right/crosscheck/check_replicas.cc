@@ -95,6 +95,13 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::str
                                                                   const CrossCheckConfig& config) {
   const std::string run_dir = LatestAttempt(run);
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
+  for (const int rank : ranks) {
+    if (const std::string host = FarHostOf(RankDirectory(run_dir, rank)); !host.empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(run_dir, ": the dumps of rank ", rank, " are on ", host,
+                       ", and replicas are compared where all dumps are; put them in one place first"));
+    }
+  }
   std::set<int64_t> iterations;
   for (const int rank : ranks) AddDumpedIterations(run_dir, rank, &iterations);
   if (iterations.empty()) return absl::NotFoundError(absl::StrCat(run_dir, ": no rank has dumps"));

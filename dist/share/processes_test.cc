@@ -1,0 +1,213 @@
+#include "ott/dist/share/processes.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/dist/comm/simulated_communicator.h"
+
+namespace ott {
+namespace {
+
+absl::StatusOr<std::string> Double(const std::string& argument, int) {
+  if (argument == "bad") return absl::DataLossError("bad: cannot be doubled");
+  return argument + argument;
+}
+
+absl::StatusOr<std::string> FirstLetter(const std::string& path, int) {
+  absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) return text.status();
+  return text->substr(0, 1);
+}
+
+constexpr ShareTask kDouble = {"double", &Double};
+constexpr ShareTask kFirstLetter = {"first_letter", &FirstLetter};
+
+Processes::Options Patience(std::chrono::milliseconds patience) {
+  Processes::Options options;
+  options.patience = patience;
+  options.num_threads = 2;
+  return options;
+}
+
+// The first process, and others on threads that serve in folders of their own.
+class Job {
+ public:
+  // folders: of each other process, in which its paths begin; "": none, and it never says anything.
+  Job(const std::vector<std::string>& folders, std::chrono::milliseconds patience) {
+    std::vector<std::string> hosts = {"node0"};
+    for (size_t i = 0; i < folders.size(); ++i) hosts.push_back(absl::StrCat("node", i + 1));
+    all_ = CreateSimulatedCommunicators(hosts);
+    for (size_t i = 0; i < folders.size(); ++i) {
+      if (folders[i].empty()) continue;
+      others_.emplace_back([this, i, folder = folders[i], patience] {
+        EXPECT_EQ(unshare(CLONE_FS), 0);
+        EXPECT_EQ(chdir(folder.c_str()), 0);
+        const auto processes = Connect(i + 1, patience);
+        EXPECT_EQ(processes->Serve(), absl::OkStatus());
+        EXPECT_TRUE(processes->Finish());
+      });
+    }
+    first_ = Connect(0, patience);
+  }
+  ~Job() {
+    first_->Finish();
+    for (std::thread& other : others_) other.join();
+  }
+
+  Processes* operator->() { return first_.get(); }
+
+ private:
+  std::unique_ptr<Processes> Connect(size_t rank, std::chrono::milliseconds patience) {
+    return *Processes::Start([this, rank] { return std::move(all_[rank]); }, {kDouble, kFirstLetter},
+                             Patience(patience));
+  }
+
+  std::vector<std::unique_ptr<Communicator>> all_;
+  std::vector<std::thread> others_;
+  std::unique_ptr<Processes> first_;
+};
+
+constexpr auto kLong = std::chrono::minutes(1);
+constexpr auto kShort = std::chrono::milliseconds(300);
+
+class ProcessesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(root_);
+    for (const char* host : {"a", "b", "c"})
+      ASSERT_EQ(MakeDirectories(Host(host) + "/run"), absl::OkStatus());
+    ASSERT_EQ(unshare(CLONE_FS), 0);
+    ASSERT_EQ(chdir(Host("a").c_str()), 0);
+  }
+
+  std::string Host(const std::string& name) const { return root_ + "/" + name; }
+  void Write(const std::string& path, const std::string& text) {
+    ASSERT_EQ(MakeDirectories(path.substr(0, path.rfind('/'))), absl::OkStatus());
+    ASSERT_EQ(WriteFileAtomically(path, text), absl::OkStatus());
+  }
+
+  std::string root_;
+};
+
+TEST_F(ProcessesTest, ResultsAreInTheOrderOfThePiecesWhoeverWorks) {
+  for (const size_t num_others : {0, 1, 2}) {
+    Job job(std::vector<std::string>(num_others, Host("a")), kLong);
+    job->FindFiles({"run"});
+    std::vector<Piece> pieces;
+    for (int i = 0; i < 100; ++i) pieces.push_back({absl::StrCat(i, "."), {}, i % 7});
+    pieces.push_back({"bad", {}, 0});
+    const auto results = job->Run(kDouble, pieces);
+    ASSERT_EQ(results.size(), 101u);
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(*results[i], absl::StrCat(i, ".", i, "."));
+    EXPECT_EQ(results[100].status(), absl::DataLossError("bad: cannot be doubled"));
+    EXPECT_TRUE(job->Lost().empty());
+    EXPECT_TRUE(job->Finish());
+  }
+}
+
+TEST_F(ProcessesTest, FilesOfOtherHostsAreReadThere) {
+  Write("run/rank_00000/x", "own");
+  Write(Host("b") + "/run/rank_00001/x", "bee");
+  Write(Host("c") + "/run/rank_00002/x", "sea");
+  Write(Host("c") + "/run/rank_00002/dumps/7/tensors.json", "{}");
+  Job job({Host("b"), Host("c")}, kLong);
+  job->FindFiles({"run"});
+  EXPECT_EQ(*ListDirectory("run"), (std::vector<std::string>{"rank_00000", "rank_00001", "rank_00002"}));
+  EXPECT_EQ(*ListDirectory("run/rank_00002/dumps"), std::vector<std::string>{"7"});
+  EXPECT_EQ(*ListDirectory("run/rank_00002/dumps/7"), std::vector<std::string>());
+  EXPECT_EQ(*ReadFile("run/rank_00000/x"), "own");
+  EXPECT_EQ(*ReadFile("./run//rank_00002/x"), "sea");
+  EXPECT_EQ(ReadFile("run/rank_00002/x", 2).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReadFile("run/rank_00003/x").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(IsDirectory("run/rank_00001"));
+  EXPECT_TRUE(IsRegularFile("run/rank_00001/x"));
+  EXPECT_FALSE(PathExists("run/rank_00001/y"));
+  EXPECT_EQ(
+      MappedFile::Open("run/rank_00001/x").status(),
+      absl::FailedPreconditionError("run/rank_00001/x: is on node1, and this question reads files of its "
+                                    "kind only where they are; ask there"));
+  std::vector<Piece> pieces;
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string path = absl::StrCat("run/rank_0000", rank, "/x");
+    pieces.push_back({path, {path}, 0});
+  }
+  const auto results = job->Run(kFirstLetter, pieces);
+  EXPECT_EQ(*results[0], "o");
+  EXPECT_EQ(*results[1], "b");
+  EXPECT_EQ(*results[2], "s");
+  EXPECT_EQ(results[3].status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ProcessesTest, OfASilentProcessOthersTakeWhatTheyHaveAndTheRestIsNamed) {
+  Write("run/rank_00000/x", "own");
+  Write(Host("b") + "/run/rank_00001/x", "bee");
+  Job job({Host("b"), ""}, kShort);
+  job->FindFiles({"run"});
+  ASSERT_EQ(job->Lost(), std::vector<std::string>{"process 2 (node2): no sign of life for 0.3 s"});
+  const auto results = job->Run(kFirstLetter, {{"run/rank_00000/x", {"run/rank_00000/x"}, 0},
+                                               {"run/rank_00001/x", {"run/rank_00001/x"}, 0}});
+  EXPECT_EQ(*results[0], "o");
+  EXPECT_EQ(*results[1], "b");
+  EXPECT_FALSE(job->Finish());
+}
+
+// Answers with its listing, and is silent from then on.
+TEST_F(ProcessesTest, APieceThatOnlyALostProcessHasIsAnError) {
+  Write(Host("b") + "/run/rank_00001/x", "bee");
+  auto all = CreateSimulatedCommunicators({"node0", "node7"});
+  std::thread other([&] {
+    ASSERT_EQ(unshare(CLONE_FS), 0);
+    ASSERT_EQ(chdir(Host("b").c_str()), 0);
+    internal::ShareRequest request;
+    while (request.piece() == 0)
+      ASSERT_TRUE(request.ParseFromString(*all[1]->Receive(0, 0, Deadline::Never())));
+    internal::ListingRequest asked;
+    ASSERT_TRUE(asked.ParseFromString(request.argument()));
+    internal::Listing listing;
+    for (const bool is_directory : {true, false}) {
+      internal::Listing::Entry& entry = *listing.add_entries();
+      entry.set_path(is_directory ? "run/rank_00001" : "run/rank_00001/x");
+      entry.set_is_directory(is_directory);
+    }
+    internal::ShareReply reply;
+    reply.set_piece(request.piece());
+    reply.set_result(listing.SerializeAsString());
+    ASSERT_EQ(all[1]->Post(0, 0, reply.SerializeAsString()), absl::OkStatus());
+  });
+  const auto first = *Processes::Start([&] { return std::move(all[0]); }, {kFirstLetter}, Patience(kShort));
+  first->FindFiles({"run"});
+  other.join();
+  const auto results = first->Run(kFirstLetter, {{"run/rank_00001/x", {"run/rank_00001/x"}, 0}});
+  EXPECT_EQ(results[0].status(), absl::UnavailableError("process 1 (node7): no sign of life for 0.3 s"));
+  EXPECT_EQ(ReadFile("run/rank_00001/x").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(first->Finish());
+}
+
+TEST_F(ProcessesTest, WhoServesIsToldThatTheFirstIsGone) {
+  auto all = CreateSimulatedCommunicators({"node0", "node1"});
+  const auto other = *Processes::Start([&] { return std::move(all[1]); }, {}, Patience(kShort));
+  EXPECT_EQ(other->Serve(), absl::UnavailableError("process 0 (node0): no sign of life for 0.3 s"));
+  EXPECT_FALSE(other->Finish());
+}
+
+TEST(RunShared, WorksWithoutOtherProcesses) {
+  const auto results = RunShared(kDouble, {{"a", {}, 0}, {"b", {}, 0}});
+  EXPECT_EQ(*results[0], "aa");
+  EXPECT_EQ(*results[1], "bb");
+  EXPECT_TRUE(RunShared(kDouble, {}).empty());
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,162 @@
+#include "ott/questions/right/compare/dump_piece.h"
+
+#include <utility>
+
+#include "ott/dist/check/tensor_selection.h"
+#include "ott/dist/check/verdict.h"
+#include "ott/dist/share/archive.h"
+
+namespace ott {
+
+template <typename Archive>
+void Fields(Archive& archive, Tolerance& tolerance) {
+  archive(tolerance.atol, tolerance.rtol, tolerance.nan_equal, tolerance.bitwise);
+}
+
+template <typename Archive>
+void Fields(Archive& archive, PathTolerance& tolerance) {
+  archive(tolerance.glob, tolerance.tolerance);
+}
+
+// num_threads: the process's.
+template <typename Archive>
+void Fields(Archive& archive, TensorCompareOptions& options) {
+  archive(options.tolerance, options.num_worst, options.compare_dtype, options.accept_rounded);
+}
+
+template <typename Archive>
+void Fields(Archive& archive, CompareOptions& options) {
+  archive(options.tensors, options.path_tolerances, options.default_tolerances, options.allow_extra,
+          options.allow_missing, options.compare_order, options.allow_empty);
+}
+
+template <typename Archive>
+void Fields(Archive& archive, ElementDifference& difference) {
+  archive(difference.position, difference.index, difference.reference, difference.current,
+          difference.abs_error, difference.difference, difference.reference_text, difference.current_text);
+}
+
+template <typename Archive>
+void Fields(Archive& archive, BitDifference& difference) {
+  archive(difference.element, difference.flipped_bits, difference.ulp_distance);
+}
+
+template <typename Archive>
+void Fields(Archive& archive, ErrorAt& error) {
+  archive(error.error, error.position, error.index);
+}
+
+template <typename Archive>
+void Fields(Archive& archive, TensorComparison& comparison) {
+  archive(comparison.status, comparison.detail, comparison.rounded, comparison.tolerance, comparison.dtype,
+          comparison.shape, comparison.num_elements, comparison.num_mismatched, comparison.num_bits_differ,
+          comparison.max_abs_error, comparison.max_rel_error, comparison.mean_abs_error,
+          comparison.root_mean_square_error, comparison.cosine_similarity, comparison.max_ulp_distance,
+          comparison.num_nan_reference, comparison.num_nan_current, comparison.num_inf_reference,
+          comparison.num_inf_current, comparison.passing_atol, comparison.passing_rtol, comparison.worst,
+          comparison.first_bit_difference);
+}
+
+template <typename Archive>
+void Fields(Archive& archive, NamedComparison& named) {
+  archive(named.path, named.comparison);
+}
+
+template <typename Archive>
+void Fields(Archive& archive, TreeComparison& comparison) {
+  archive(comparison.results, comparison.agree_without_elements);
+}
+
+namespace compare {
+namespace {
+
+struct DumpTask {
+  DumpPiece piece;
+  CrossCheckConfig kinds;
+  int max_failures = 0;
+  bool keep_results = false;
+};
+
+template <typename Archive>
+void Fields(Archive& archive, DumpTask& task) {
+  archive(task.piece.reference, task.piece.current, task.piece.rank, task.piece.iteration, task.piece.options,
+          task.kinds, task.max_failures, task.keep_results);
+}
+
+}  // namespace
+
+// States are of checkpoints.
+template <typename Archive>
+void Fields(Archive& archive, DumpSummary& summary) {
+  archive(summary.rank, summary.iteration, summary.verdict, summary.num_tensors, summary.num_bitwise_equal,
+          summary.first_failure, summary.failures, summary.num_failures, summary.kinds,
+          summary.largest_difference, summary.results);
+}
+
+namespace {
+
+absl::StatusOr<std::string> CompareDumpTask(const std::string& argument, int num_threads) {
+  DumpTask task;
+  if (!FromBytes(argument, &task)) return absl::InternalError("no DumpTask");
+  CompareRunsOptions options;
+  options.kinds = task.kinds;
+  options.max_failures = task.max_failures;
+  options.keep_results = task.keep_results;
+  task.piece.options.tensors.num_threads = num_threads;
+  return ToBytes(Summarize(CompareDumps(task.piece.reference, task.piece.current, task.piece.options),
+                           task.piece.rank, task.piece.iteration, options));
+}
+
+}  // namespace
+
+const ShareTask kCompareDumps = {"compare_dumps", &CompareDumpTask};
+
+DumpSummary Summarize(TreeComparison comparison, std::optional<int> rank, std::optional<int64_t> iteration,
+                      const CompareRunsOptions& options) {
+  DumpSummary summary;
+  summary.rank = rank;
+  summary.iteration = iteration;
+  summary.verdict = comparison.verdict();
+  summary.num_tensors = static_cast<int64_t>(comparison.results.size());
+  if (options.keep_results) summary.results = comparison;
+  const auto abs_error = [](const NamedComparison& named) {
+    return named.comparison.max_abs_error.has_value() ? named.comparison.max_abs_error->error : 0;
+  };
+  for (size_t i = 0; i < comparison.results.size(); ++i) {
+    NamedComparison& result = comparison.results[i];
+    CountKind(KindOfTensor(options.kinds, result.path), !Passes(result.comparison.status), summary.kinds);
+    if (result.comparison.status == CompareStatus::kBitwiseEqual) {
+      ++summary.num_bitwise_equal;
+    } else if (!Passes(result.comparison.status)) {
+      if (summary.first_failure < 0) summary.first_failure = static_cast<int64_t>(i);
+      if (summary.num_failures++ < options.max_failures) summary.failures.push_back(std::move(result));
+    } else if (!summary.largest_difference.has_value() ||
+               abs_error(result) > abs_error(*summary.largest_difference)) {
+      summary.largest_difference = std::move(result);
+    }
+  }
+  return summary;
+}
+
+std::vector<absl::StatusOr<DumpSummary>> CompareDumpPieces(const std::vector<DumpPiece>& pieces,
+                                                           const CompareRunsOptions& options) {
+  std::vector<Piece> work;
+  for (const DumpPiece& piece : pieces) {
+    const DumpTask task = {piece, options.kinds, options.max_failures, options.keep_results};
+    work.push_back({ToBytes(task), {piece.reference, piece.current}, 0});
+  }
+  std::vector<absl::StatusOr<DumpSummary>> summaries;
+  for (const absl::StatusOr<std::string>& bytes : RunShared(kCompareDumps, work)) {
+    if (!bytes.ok()) {
+      summaries.emplace_back(bytes.status());
+    } else if (DumpSummary summary; FromBytes(*bytes, &summary)) {
+      summaries.emplace_back(std::move(summary));
+    } else {
+      summaries.emplace_back(absl::InternalError("no DumpSummary"));
+    }
+  }
+  return summaries;
+}
+
+}  // namespace compare
+}  // namespace ott

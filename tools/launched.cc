@@ -1,0 +1,95 @@
+#include "tools/launched.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/dist/comm/launched_process.h"
+#include "ott/dist/comm/mpi_communicator.h"
+#include "ott/dist/comm/tcp_communicator.h"
+#include "ott/questions/answer/answer.h"
+#include "ott/questions/answer/exit_code.h"
+
+namespace ott {
+namespace {
+
+// Have nothing to do with how many processes there are.
+constexpr const char* kOfEachProcess[] = {"profile", "--help", "-h", "--version"};
+
+volatile std::sig_atomic_t g_is_ending = 0;
+
+template <size_t kSize>
+bool Contains(const char* const (&names)[kSize], std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> Connect(bool by_mpi) {
+  if (by_mpi) return CreateMpiCommunicator();
+  OTT_ASSIGN_OR_RETURN(const TcpOptions options, TcpOptionsFromEnvironment());
+  return CreateTcpCommunicator(options);
+}
+
+// Ends without the launcher's library, which would wait for those that are lost.
+[[noreturn]] void EndAtOnce(int exit_code) {
+  std::fflush(stdout);
+  std::fflush(stderr);
+  _exit(exit_code);
+}
+
+}  // namespace
+
+std::optional<int> RunLaunched(int argc, char** argv, std::vector<ShareTask> tasks,
+                               const std::function<int()>& command) {
+  const std::optional<LaunchedProcess> launched = LaunchedProcessFromEnvironment();
+  const std::string name = argc > 1 ? argv[1] : "--help";
+  if (!launched || launched->size == 1 || Contains(kOfEachProcess, name)) return std::nullopt;
+  if (!Contains(kSharedCommands, name)) {
+    if (launched->rank == 0) {
+      PrintError(name.c_str(), absl::UnimplementedError(absl::StrCat(
+                                   "is answered by one process, and a launcher started ", launched->size,
+                                   "; several answer ", absl::StrJoin(kSharedCommands, ", "))));
+    }
+    return kExitCouldNotTell;
+  }
+  Processes::Options options;
+  options.is_ending = [] { return g_is_ending != 0; };
+  if (launched->rank == 0) std::signal(SIGTERM, [](int) { g_is_ending = 1; });
+  absl::StatusOr<std::unique_ptr<Processes>> processes =
+      Processes::Start([&] { return Connect(launched->by_mpi); }, std::move(tasks), options);
+  if (!processes.ok()) {
+    if (launched->rank == 0) PrintError(name.c_str(), processes.status());
+    EndAtOnce(kExitCouldNotTell);
+  }
+  if ((*processes)->rank() != 0) {
+    const bool is_served = (*processes)->Serve().ok();
+    if (!(*processes)->Finish()) EndAtOnce(kExitCouldNotTell);
+    return is_served ? kExitGood : kExitCouldNotTell;
+  }
+  std::vector<std::string> paths;
+  for (int i = 2; i < argc; ++i) {
+    if (argv[i][0] != '-') paths.emplace_back(argv[i]);
+  }
+  (*processes)->FindFiles(paths);
+  SetProcesses(processes->get());
+  int exit_code = command();
+  const std::vector<std::string> lost = (*processes)->Lost();
+  for (const std::string& process : lost)
+    PrintError(name.c_str(), absl::UnavailableError("without " + process));
+  if (!lost.empty() && exit_code == kExitGood) exit_code = kExitCouldNotTell;
+  std::fprintf(stderr, "ott %s: %s\n", name.c_str(), (*processes)->Describe().c_str());
+  if (!(*processes)->Finish()) EndAtOnce(exit_code);
+  return exit_code;
+}
+
+}  // namespace ott

@@ -1,0 +1,28 @@
+// `mpirun -np N ott COMMAND`: N processes that answer together.
+
+#ifndef OTT_TOOLS_LAUNCHED_H_
+#define OTT_TOOLS_LAUNCHED_H_
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "ott/dist/share/processes.h"
+
+namespace ott {
+
+// Commands that several processes answer together: they read the files of ranks, and need no more of them
+// than summaries.
+inline constexpr const char* kSharedCommands[] = {"check", "compare", "crosscheck", "curves", "hang",
+                                                  "prof",  "report",  "stats",      "trace",  "whatif"};
+
+// Runs `command` on the first of the processes that a launcher started, with what the others read and work
+// for it, and returns its exit code; 2 as well where one of them was lost. On the others, works for the
+// first. Nullopt, and nothing is done, if this process is alone, or the command is not for several: `ott
+// profile` records each of a launcher's programs.
+std::optional<int> RunLaunched(int argc, char** argv, std::vector<ShareTask> tasks,
+                               const std::function<int()>& command);
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_LAUNCHED_H_
