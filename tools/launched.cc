@@ -60,7 +60,8 @@ std::optional<int> RunLaunched(int argc, char** argv, std::vector<ShareTask> tas
                                    "is answered by one process, and a launcher started ", launched->size,
                                    "; several answer ", absl::StrJoin(kSharedCommands, ", "))));
     }
-    return kExitCouldNotTell;
+    // A launcher ends all when one ends badly, and only the first has something to say.
+    return launched->rank == 0 ? kExitCouldNotTell : kExitGood;
   }
   Processes::Options options;
   options.is_ending = [] { return g_is_ending != 0; };
@@ -68,7 +69,8 @@ std::optional<int> RunLaunched(int argc, char** argv, std::vector<ShareTask> tas
   absl::StatusOr<std::unique_ptr<Processes>> processes =
       Processes::Start([&] { return Connect(launched->by_mpi); }, std::move(tasks), options);
   if (!processes.ok()) {
-    if (launched->rank == 0) PrintError(name.c_str(), processes.status());
+    if (launched->rank != 0) EndAtOnce(kExitGood);
+    PrintError(name, processes.status());
     EndAtOnce(kExitCouldNotTell);
   }
   if ((*processes)->rank() != 0) {

@@ -147,6 +147,13 @@ struct Profile {
   std::vector<std::string> notes;  // what could not be used, and how much of it
 };
 
+// Visits the fields of a kind, to read or to write them (dist/share/archive.h).
+template <typename Archive>
+void Fields(Archive& archive, Profile::CollectiveKind& kind) {
+  archive(kind.name, kind.dtype, kind.group, kind.group_ranks, kind.group_description, kind.in_elements,
+          kind.out_elements, kind.group_size);
+}
+
 }  // namespace ott::kernels
 
 #endif  // OTT_CORE_KERNEL_PROFILE_PROFILE_H_

@@ -298,7 +298,7 @@ void Processes::Work(Batch& batch, int num_threads) {
 }
 
 std::vector<absl::StatusOr<std::string>> Processes::RunAt(const ShareTask& task,
-                                                          const std::vector<Piece>& pieces,
+                                                          const std::vector<SharePiece>& pieces,
                                                           std::vector<std::vector<int>> who) {
   if (pieces.empty()) return {};
   // A piece is of files that its process has; it would wait for itself.
@@ -362,15 +362,15 @@ std::vector<int> Processes::WhoHas(const std::vector<std::string>& paths) const 
 }
 
 std::vector<absl::StatusOr<std::string>> Processes::Run(const ShareTask& task,
-                                                        const std::vector<Piece>& pieces) {
+                                                        const std::vector<SharePiece>& pieces) {
   std::vector<std::vector<int>> who;
-  for (const Piece& piece : pieces) who.push_back(WhoHas(piece.paths));
+  for (const SharePiece& piece : pieces) who.push_back(WhoHas(piece.paths));
   return RunAt(task, pieces, std::move(who));
 }
 
 void Processes::FindFiles(const std::vector<std::string>& paths) {
   const internal::ListingRequest request = internal::AskForListing(paths);
-  std::vector<Piece> pieces(size() - 1);
+  std::vector<SharePiece> pieces(size() - 1);
   std::vector<std::vector<int>> who;
   for (int peer = 1; peer < size(); ++peer) {
     pieces[peer - 1].argument = request.SerializeAsString();
@@ -474,7 +474,7 @@ bool Processes::Finish() {
 
 void SetProcesses(Processes* processes) { g_processes = processes; }
 
-std::vector<absl::StatusOr<std::string>> RunShared(const ShareTask& task, const std::vector<Piece>& pieces) {
+std::vector<absl::StatusOr<std::string>> RunShared(const ShareTask& task, const std::vector<SharePiece>& pieces) {
   if (g_processes != nullptr) return g_processes->Run(task, pieces);
   const int num_threads = NumThreads(0);
   const int at_a_time = std::max(1, std::min<int>(num_threads, static_cast<int>(pieces.size())));

@@ -34,7 +34,7 @@ struct ShareTask {
   absl::StatusOr<std::string> (*run)(const std::string& argument, int num_threads);
 };
 
-struct Piece {
+struct SharePiece {
   std::string argument;
   // The files and folders that it is made of: a process works on it that has all of them.
   std::vector<std::string> paths;
@@ -77,7 +77,7 @@ class Processes {
   // well, the functions of core/base/file.h find them from now on.
   void FindFiles(const std::vector<std::string>& paths);
   // Returns the results in the order of the pieces. Errors: as the task's, or UNAVAILABLE for a lost process.
-  std::vector<absl::StatusOr<std::string>> Run(const ShareTask& task, const std::vector<Piece>& pieces);
+  std::vector<absl::StatusOr<std::string>> Run(const ShareTask& task, const std::vector<SharePiece>& pieces);
   // Returns "process 2 (node7): no sign of life for 30 s" of each that was lost before it was done with all.
   std::vector<std::string> Lost() const;
   // Says how many processes worked on what, and how much travelled.
@@ -102,7 +102,7 @@ class Processes {
   // The pieces of one Run().
   struct Batch {
     const ShareTask* task;
-    const std::vector<Piece>* pieces;
+    const std::vector<SharePiece>* pieces;
     int64_t first_number;
     int at_a_time;                      // in a process, if it has as many threads
     std::vector<std::vector<int>> who;  // may work on a piece
@@ -130,7 +130,7 @@ class Processes {
   std::string NameOf(int peer) const;
 
   std::vector<int> WhoHas(const std::vector<std::string>& paths) const;
-  std::vector<absl::StatusOr<std::string>> RunAt(const ShareTask& task, const std::vector<Piece>& pieces,
+  std::vector<absl::StatusOr<std::string>> RunAt(const ShareTask& task, const std::vector<SharePiece>& pieces,
                                                  std::vector<std::vector<int>> who);
   void Work(Batch& batch, int num_threads);
 
@@ -160,7 +160,7 @@ class Processes {
 };
 
 // Runs the task on the processes of this command, or without any on threads of this one.
-std::vector<absl::StatusOr<std::string>> RunShared(const ShareTask& task, const std::vector<Piece>& pieces);
+std::vector<absl::StatusOr<std::string>> RunShared(const ShareTask& task, const std::vector<SharePiece>& pieces);
 
 // Those of this command, from now on; null: this process is alone.
 void SetProcesses(Processes* processes);

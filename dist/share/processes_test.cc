@@ -105,7 +105,7 @@ TEST_F(ProcessesTest, ResultsAreInTheOrderOfThePiecesWhoeverWorks) {
   for (const size_t num_others : {0, 1, 2}) {
     Job job(std::vector<std::string>(num_others, Host("a")), kLong);
     job->FindFiles({"run"});
-    std::vector<Piece> pieces;
+    std::vector<SharePiece> pieces;
     for (int i = 0; i < 100; ++i) pieces.push_back({absl::StrCat(i, "."), {}, i % 7});
     pieces.push_back({"bad", {}, 0});
     const auto results = job->Run(kDouble, pieces);
@@ -138,7 +138,7 @@ TEST_F(ProcessesTest, FilesOfOtherHostsAreReadThere) {
       MappedFile::Open("run/rank_00001/x").status(),
       absl::FailedPreconditionError("run/rank_00001/x: is on node1, and this question reads files of its "
                                     "kind only where they are; ask there"));
-  std::vector<Piece> pieces;
+  std::vector<SharePiece> pieces;
   for (int rank = 0; rank < 4; ++rank) {
     const std::string path = absl::StrCat("run/rank_0000", rank, "/x");
     pieces.push_back({path, {path}, 0});

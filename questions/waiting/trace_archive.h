@@ -8,16 +8,6 @@
 #include "ott/dist/share/archive.h"
 #include "ott/questions/waiting/collectives.h"
 
-namespace ott::kernels {
-
-template <typename Archive>
-void Fields(Archive& archive, Profile::CollectiveKind& kind) {
-  archive(kind.name, kind.dtype, kind.group, kind.group_ranks, kind.group_description, kind.in_elements,
-          kind.out_elements, kind.group_size);
-}
-
-}  // namespace ott::kernels
-
 namespace ott::waiting {
 
 template <typename Archive>

@@ -66,5 +66,39 @@ check report traces
 check report traces --format json
 check crosscheck reference current
 
-# A launcher's process that is ended, or a host whose files cannot be read, is not left out silently.
+# refuses CODE TEXT FOLDER ARGUMENT...
+refuses() {
+  local expected=$1 text=$2 folder=$3
+  shift 3
+  together refused 3 "$folder" "$@"
+  [[ $(< refused.code) == "$expected" ]] || { cat refused.out refused.err >&2; fail "ott $*: exit code $(< refused.code) instead of $expected"; }
+  grep -qF -- "$text" refused.out refused.err || { cat refused.out refused.err >&2; fail "ott $*: does not say '$text'"; }
+  echo "ott $*: $text"
+}
+
+refuses 2 "is answered by one process, and a launcher started 3" whole origin reference current
+refuses 2 "reference: the dumps of rank 1 are on " host crosscheck reference
+refuses 2 "traces/rank1.json: is on " host prof traces/rank1.json
+# A host without its files, and one whose files are damaged.
+mv host_1/current/rank_00001 away
+refuses 1 "current: nothing from rank 1" host compare reference current
+mv away host_1/current/rank_00001
+for run in reference current; do
+  cp "host_2/$run/rank_00002/dumps/10/manifest.json" "$run.json"
+  echo '{' > "host_2/$run/rank_00002/dumps/10/manifest.json"
+done
+refuses 2 "rank_00002/dumps/10/manifest.json" host compare reference current --atol 5
+for run in reference current; do cp "$run.json" "host_2/$run/rank_00002/dumps/10/manifest.json"; done
+
+# A process that dies while it reads, here since it may not have the memory: mpirun ends the others, and the first one says
+# what it knows before.
+truncate -s 3G host_2/planted/rank_00002/stopwatch.pb
+export MPIRUN_OPTIONS="--mca odls_base_sigkill_timeout 5"
+code=0
+"$mpirun" 3 sh -c 'cd host_$OMPI_COMM_WORLD_RANK; ulimit -c 0; [ $OMPI_COMM_WORLD_RANK != 2 ] || ulimit -v 2000000
+  exec "$ott" report planted' > dead.out 2> dead.err || code=$?
+((code != 0)) || fail "a job with a dead process ends with 0"
+for text in "without process 2 (" "INCOMPLETE: "; do
+  grep -qF "$text" dead.out dead.err || { cat dead.out dead.err >&2; fail "a process died, and nobody says '$text'"; }
+done
 echo "share_test: passed"

@@ -193,7 +193,7 @@ int64_t SizeOf(const std::string& path) {
 
 std::vector<absl::StatusOr<TraceFindings>> ReadTraces(const std::vector<std::string>& paths,
                                                       size_t num_timelines) {
-  std::vector<Piece> pieces;
+  std::vector<SharePiece> pieces;
   for (size_t i = 0; i < paths.size(); ++i)
     pieces.push_back({ToBytes(TraceTask{paths[i], i < num_timelines}), {paths[i]}, SizeOf(paths[i])});
   std::vector<absl::StatusOr<TraceFindings>> read;
@@ -211,7 +211,7 @@ std::vector<absl::StatusOr<TraceFindings>> ReadTraces(const std::vector<std::str
 
 std::map<std::string, NamedTrace> ListNamedTraces(const std::string& directory) {
   std::map<std::string, NamedTrace> traces;
-  std::vector<Piece> pieces;
+  std::vector<SharePiece> pieces;
   for (const std::string& name : ListDirectory(directory).value_or(std::vector<std::string>())) {
     if (!absl::EndsWith(name, ".json") && !absl::EndsWith(name, ".json.gz")) continue;
     const std::string path = (std::filesystem::path(directory) / name).string();

@@ -140,7 +140,7 @@ DumpSummary Summarize(TreeComparison comparison, std::optional<int> rank, std::o
 
 std::vector<absl::StatusOr<DumpSummary>> CompareDumpPieces(const std::vector<DumpPiece>& pieces,
                                                            const CompareRunsOptions& options) {
-  std::vector<Piece> work;
+  std::vector<SharePiece> work;
   for (const DumpPiece& piece : pieces) {
     const DumpTask task = {piece, options.kinds, options.max_failures, options.keep_results};
     work.push_back({ToBytes(task), {piece.reference, piece.current}, 0});

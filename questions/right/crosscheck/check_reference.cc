@@ -82,13 +82,13 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const st
   piece.info.clear_hosts();
   piece.reference.clear_hosts();
   std::vector<ReferencePiece> pieces;
-  std::vector<Piece> work;
+  std::vector<SharePiece> work;
   for (const int64_t iteration : iterations) {
     for (int rank = 0; rank < info.world_size(); ++rank) {
       piece.iteration = iteration;
       piece.rank = rank;
       piece.dump = DumpPath(run_dir, rank, iteration);
-      Piece& shared = work.emplace_back();
+      SharePiece& shared = work.emplace_back();
       shared.argument = ToBytes(piece);
       for (const std::string& path : {piece.dump, check.ReferenceDump(iteration, rank)}) {
         if (PathExists(path)) shared.paths.push_back(path);
