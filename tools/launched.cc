@@ -16,7 +16,6 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/comm/launched_process.h"
-#include "ott/dist/comm/mpi_communicator.h"
 #include "ott/dist/comm/tcp_communicator.h"
 #include "ott/questions/answer/answer.h"
 #include "ott/questions/answer/exit_code.h"
@@ -34,10 +33,18 @@ bool Contains(const char* const (&names)[kSize], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-absl::StatusOr<std::unique_ptr<Communicator>> Connect(bool by_mpi) {
-  if (by_mpi) return CreateMpiCommunicator();
+absl::StatusOr<std::unique_ptr<Communicator>> ConnectByTcp() {
   OTT_ASSIGN_OR_RETURN(const TcpOptions options, TcpOptionsFromEnvironment());
   return CreateTcpCommunicator(options);
+}
+
+absl::StatusOr<std::unique_ptr<Processes>> Start(bool by_mpi, char** argv, std::vector<ShareTask> tasks,
+                                                 const Processes::Options& options) {
+  Connect connect = &ConnectByTcp;
+  if (by_mpi) {
+    OTT_ASSIGN_OR_RETURN(connect, ConnectorOfMpi(argv));
+  }
+  return Processes::Start(connect, std::move(tasks), options);
 }
 
 // Ends without the launcher's library, which would wait for those that are lost.
@@ -67,7 +74,7 @@ std::optional<int> RunLaunched(int argc, char** argv, std::vector<ShareTask> tas
   options.is_ending = [] { return g_is_ending != 0; };
   if (launched->rank == 0) std::signal(SIGTERM, [](int) { g_is_ending = 1; });
   absl::StatusOr<std::unique_ptr<Processes>> processes =
-      Processes::Start([&] { return Connect(launched->by_mpi); }, std::move(tasks), options);
+      Start(launched->by_mpi, argv, std::move(tasks), options);
   if (!processes.ok()) {
     if (launched->rank != 0) EndAtOnce(kExitGood);
     PrintError(name, processes.status());

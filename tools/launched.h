@@ -4,9 +4,12 @@
 #define OTT_TOOLS_LAUNCHED_H_
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "ott/dist/comm/communicator.h"
 #include "ott/dist/share/processes.h"
 
 namespace ott {
@@ -22,6 +25,12 @@ inline constexpr const char* kSharedCommands[] = {"check", "compare", "crosschec
 // profile` records each of a launcher's programs.
 std::optional<int> RunLaunched(int argc, char** argv, std::vector<ShareTask> tasks,
                                const std::function<int()>& command);
+
+using Connect = absl::StatusOr<std::unique_ptr<Communicator>> (*)();
+
+// Returns what connects the processes that MPI's launcher started. A program without MPI replaces itself by
+// ott-mpi, which lies beside it; UNIMPLEMENTED if it does not. argv: of main().
+absl::StatusOr<Connect> ConnectorOfMpi(char** argv);
 
 }  // namespace ott
 

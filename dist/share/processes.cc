@@ -474,7 +474,8 @@ bool Processes::Finish() {
 
 void SetProcesses(Processes* processes) { g_processes = processes; }
 
-std::vector<absl::StatusOr<std::string>> RunShared(const ShareTask& task, const std::vector<SharePiece>& pieces) {
+std::vector<absl::StatusOr<std::string>> RunShared(const ShareTask& task,
+                                                   const std::vector<SharePiece>& pieces) {
   if (g_processes != nullptr) return g_processes->Run(task, pieces);
   const int num_threads = NumThreads(0);
   const int at_a_time = std::max(1, std::min<int>(num_threads, static_cast<int>(pieces.size())));

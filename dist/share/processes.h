@@ -160,7 +160,8 @@ class Processes {
 };
 
 // Runs the task on the processes of this command, or without any on threads of this one.
-std::vector<absl::StatusOr<std::string>> RunShared(const ShareTask& task, const std::vector<SharePiece>& pieces);
+std::vector<absl::StatusOr<std::string>> RunShared(const ShareTask& task,
+                                                   const std::vector<SharePiece>& pieces);
 
 // Those of this command, from now on; null: this process is alone.
 void SetProcesses(Processes* processes);

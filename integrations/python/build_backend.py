@@ -25,19 +25,21 @@ def _run(command, **kwargs):
         sys.exit(f"optim_test_tools: {error}; tools/setup installs what the build needs (docs/building.md)")
 
 
-def _add_command(built, program, wheel):
-    """Writes the wheel with the command ott, as a script that auditwheel finds in RECORD."""
+def _add_commands(built, programs, wheel):
+    """Writes the wheel with the commands, as scripts that auditwheel finds in RECORD."""
     with zipfile.ZipFile(built) as archive, zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as result:
         for info in archive.infolist():
             contents = archive.read(info)
             if info.filename.endswith(".dist-info/RECORD"):
-                script = zipfile.ZipInfo(info.filename.replace(".dist-info/RECORD", ".data/scripts/ott"))
-                contents += f"{script.filename},,\n".encode()
+                scripts = info.filename.replace(".dist-info/RECORD", ".data/scripts/")
+                contents += "".join(f"{scripts}{os.path.basename(program)},,\n" for program in programs).encode()
             result.writestr(info, contents)
-        script.compress_type = zipfile.ZIP_DEFLATED
-        script.external_attr = 0o100755 << 16
-        with open(program, "rb") as file:
-            result.writestr(script, file.read())
+        for program in programs:
+            script = zipfile.ZipInfo(scripts + os.path.basename(program))
+            script.compress_type = zipfile.ZIP_DEFLATED
+            script.external_attr = 0o100755 << 16
+            with open(program, "rb") as file:
+                result.writestr(script, file.read())
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
@@ -55,7 +57,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         tools = {**os.environ, "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])}
         (built_wheel,) = glob.glob(f"{built}/integrations/python/*-cp{sys.version_info[0]}{sys.version_info[1]}-*.whl")
         wheel = os.path.join(directory, os.path.basename(built_wheel))
-        _add_command(built_wheel, f"{built}/tools/ott", wheel)
+        # `mpirun ott` becomes ott-mpi.
+        programs = ["ott", "ott-mpi"] if mpi else ["ott"]
+        _add_commands(built_wheel, [f"{built}/tools/{program}" for program in programs], wheel)
         repaired = os.path.join(directory, "repaired")
         _run([sys.executable, "-m", "auditwheel", "repair", "--exclude", "libmpi.so.*", "--wheel-dir", repaired, wheel], env=tools)
         (name,) = os.listdir(repaired)

@@ -38,33 +38,33 @@ together() {
   echo "$code" > "$name.code"
 }
 
+# check WHERE ARGUMENT...: WHERE is a number of processes and a folder.
 check() {
-  local code=0
+  local where=$1 code=0
+  shift
   (cd whole && "$ott" "$@") > one.out 2> one.err || code=$?
   echo "$code" > one.code
-  local where
-  for where in "2 whole" "3 whole" "3 host"; do
-    # shellcheck disable=SC2086 # two words
-    together several $where "$@"
-    cmp one.out several.out || { diff one.out several.out >&2 || true; cat several.err >&2; fail "ott $* by $where"; }
-    [[ $(< one.code) == "$(< several.code)" ]] || fail "ott $* by $where: $(< several.code) instead of $code"
-    grep -q "processes on 1 host: [1-9][0-9]* of [0-9]* pieces" several.err || { cat several.err >&2; fail "ott $* by $where: nobody worked"; }
-  done
+  # shellcheck disable=SC2086 # two words
+  together several $where "$@"
+  cmp one.out several.out || { diff one.out several.out >&2 || true; cat several.err >&2; fail "ott $* by $where"; }
+  [[ $(< one.code) == "$(< several.code)" ]] || fail "ott $* by $where: $(< several.code) instead of $code"
+  grep -q "processes on 1 host: [1-9][0-9]* of [0-9]* pieces" several.err || { cat several.err >&2; fail "ott $* by $where: nobody worked"; }
   [[ -s one.out ]] || fail "ott $*: says nothing"
   echo "ott $*: exit code $code, $(wc -c < one.out) bytes"
 }
 
-check compare reference current
-check compare reference current --atol 1e-3 --format csv
-check compare reference reference/
-check report planted
-check report planted --format json
-check stats planted
-check whatif planted
-check hang stands
-check report traces
-check report traces --format json
-check crosscheck reference current
+check "3 host" compare reference current
+check "2 whole" compare reference current --atol 1e-3 --format csv
+check "3 host" compare reference current --atol 1e-3 --format csv
+check "3 host" compare reference reference/
+check "3 host" report planted
+check "3 whole" report planted --format json
+check "3 host" stats planted
+check "3 host" whatif planted
+check "3 host" hang stands
+check "2 whole" report traces
+check "3 host" report traces --format json
+check "3 host" crosscheck reference current
 
 # refuses CODE TEXT FOLDER ARGUMENT...
 refuses() {
@@ -75,6 +75,13 @@ refuses() {
   grep -qF -- "$text" refused.out refused.err || { cat refused.out refused.err >&2; fail "ott $*: does not say '$text'"; }
   echo "ott $*: $text"
 }
+
+if ldd "$ott" | grep libmpi; then fail "ott needs MPI to start"; fi
+cp "$ott" without_mpi
+with_mpi=$ott
+ott=$PWD/without_mpi
+refuses 2 "which needs $PWD/ott-mpi: No such file or directory" whole report planted
+ott=$with_mpi
 
 refuses 2 "is answered by one process, and a launcher started 3" whole origin reference current
 refuses 2 "reference: the dumps of rank 1 are on " host crosscheck reference

@@ -108,8 +108,9 @@ class StepBuilder {
     std::vector<DeviceActivity>& spans = step_.spans;
     if (spans.size() > saved::kMaxTimelineSpans) {
       step_.num_left_out = static_cast<int64_t>(spans.size() - saved::kMaxTimelineSpans);
-      std::stable_sort(spans.begin(), spans.end(),
-                       [](const DeviceActivity& a, const DeviceActivity& b) { return a.duration > b.duration; });
+      std::stable_sort(spans.begin(), spans.end(), [](const DeviceActivity& a, const DeviceActivity& b) {
+        return a.duration > b.duration;
+      });
       spans.resize(saved::kMaxTimelineSpans);
       std::stable_sort(spans.begin(), spans.end(),
                        [](const DeviceActivity& a, const DeviceActivity& b) { return a.start < b.start; });

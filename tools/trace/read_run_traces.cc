@@ -192,7 +192,8 @@ std::vector<waiting::RankProfile> RunTraces::RankTraces() const {
 // Clocks of several machines differ, which what the ranks did together tells.
 void RunTraces::AlignByCollectives() {
   std::vector<waiting::TraceSummary> traces;
-  for (const waiting::RankProfile& trace : RankTraces()) traces.push_back(waiting::SummarizeCollectives(trace));
+  for (const waiting::RankProfile& trace : RankTraces())
+    traces.push_back(waiting::SummarizeCollectives(trace));
   const std::vector<waiting::ClockOffset> offsets =
       waiting::AlignClocks(traces, waiting::MatchCollectives(traces));
   const auto num_known = std::count_if(offsets.begin(), offsets.end(),
