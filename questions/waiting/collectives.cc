@@ -90,6 +90,61 @@ ClockOffset OffsetOf(const Differences& differences, int64_t begin, int64_t end)
   return offset;
 }
 
+// Which traces have which of the collectives that need all ranks. Jobs have few groups of ranks, so that
+// those of thousands of ranks are counted group by group.
+class SharedCollectives {
+ public:
+  SharedCollectives(size_t num_traces, const std::vector<Collective>& collectives)
+      : ends_(num_traces), groups_of_(num_traces) {
+    for (size_t i = 0; i < collectives.size(); ++i) {
+      if (!NeedsAllRanks(collectives[i].kind->name)) continue;
+      std::vector<size_t> traces;
+      for (const Collective::Part& part : collectives[i].parts) {
+        ends_[part.trace].emplace_back(i, part.end);
+        traces.push_back(part.trace);
+      }
+      ++groups_[std::move(traces)];
+    }
+    for (const auto& group : groups_) {
+      for (const size_t trace : group.first) groups_of_[trace].push_back(&group);
+    }
+  }
+
+  // Counts what each trace shares with one of them.
+  void Count(size_t with, std::vector<int64_t>* counts) const {
+    counts->assign(ends_.size(), 0);
+    for (const auto* group : groups_of_[with]) {
+      for (const size_t trace : group->first) (*counts)[trace] += group->second;
+    }
+  }
+  // Calls visit(end in a, end in b) for each that both have.
+  template <typename Visit>
+  void ForBoth(size_t a, size_t b, const Visit& visit) const {
+    auto of_a = ends_[a].begin();
+    for (const auto& [collective, end] : ends_[b]) {
+      while (of_a != ends_[a].end() && of_a->first < collective) ++of_a;
+      if (of_a != ends_[a].end() && of_a->first == collective) visit(of_a->second, end);
+    }
+  }
+
+ private:
+  using Groups = std::map<std::vector<size_t>, int64_t>;  // traces; how many collectives have just these
+
+  std::vector<std::vector<std::pair<size_t, int64_t>>> ends_;  // by trace: collective, its end
+  Groups groups_;
+  std::vector<std::vector<const Groups::value_type*>> groups_of_;  // by trace
+};
+
+// The collectives that a trace shares with one that is aligned.
+struct Link {
+  int64_t num_shared = 0;
+  size_t aligned = 0;
+
+  bool operator<(const Link& other) const {
+    return num_shared != other.num_shared ? num_shared < other.num_shared : aligned > other.aligned;
+  }
+};
+
 }  // namespace
 
 Steps StepsOf(const Profile& profile) {
@@ -182,29 +237,31 @@ std::vector<ClockOffset> AlignClocks(const std::vector<TraceSummary>& traces,
                                      const std::vector<Collective>& collectives) {
   std::vector<ClockOffset> offsets(traces.size());
   if (traces.empty()) return offsets;
+  const SharedCollectives shared(traces.size(), collectives);
+  // From what is aligned to what shares most collectives with it; of equal ones, to the first.
+  std::vector<Link> links(traces.size());
+  std::vector<int64_t> num_shared;
+  size_t aligned = 0;
   offsets[0].is_known = true;
-  // From what is aligned to what shares most collectives with it.
   for (;;) {
-    std::map<std::pair<size_t, size_t>, Differences> shared;  // (aligned, other)
-    for (const Collective& collective : collectives) {
-      if (!NeedsAllRanks(collective.kind->name)) continue;
-      for (const Collective::Part& known : collective.parts) {
-        if (!offsets[known.trace].is_known) continue;
-        const int64_t end = OnFirstClock(traces[known.trace], offsets[known.trace], known.end);
-        for (const Collective::Part& other : collective.parts) {
-          if (offsets[other.trace].is_known) continue;
-          shared[{known.trace, other.trace}].emplace_back(other.end, end - other.end);
-        }
-      }
+    shared.Count(aligned, &num_shared);
+    const Link* best = nullptr;
+    for (size_t trace = 0; trace < traces.size(); ++trace) {
+      Link& link = links[trace];
+      if (offsets[trace].is_known) continue;
+      link = std::max(link, Link{num_shared[trace], aligned});
+      if (link.num_shared > 0 && (best == nullptr || *best < link)) best = &link;
     }
-    const auto most = std::max_element(shared.begin(), shared.end(), [](const auto& a, const auto& b) {
-      return a.second.size() < b.second.size();
+    if (best == nullptr) return offsets;
+    const size_t known = best->aligned;
+    const auto other = static_cast<size_t>(best - links.data());
+    Differences differences;
+    shared.ForBoth(known, other, [&](int64_t known_end, int64_t end) {
+      differences.emplace_back(end, OnFirstClock(traces[known], offsets[known], known_end) - end);
     });
-    if (most == shared.end()) return offsets;
-    const auto& [pair, differences] = *most;
-    ClockOffset& offset = offsets[pair.second];
-    offset = OffsetOf(differences, traces[pair.second].first_time, traces[pair.second].last_time);
-    offset.error_bound += offsets[pair.first].error_bound;
+    offsets[other] = OffsetOf(differences, traces[other].first_time, traces[other].last_time);
+    offsets[other].error_bound += offsets[known].error_bound;
+    aligned = other;
   }
 }
 

@@ -165,6 +165,54 @@ TEST(TracedJob, ClocksOfTwoMachinesAreFoundByTheEndsOfCollectives) {
   }
 }
 
+// Each rank shares most with its neighbour on a ring of groups, which lead to the first one's clock.
+TEST(AlignClocks, ClocksOfAThousandRanksAreFoundFromGroupToGroup) {
+  constexpr int kRanks = 1024;
+  Profile::CollectiveKind kind;
+  kind.name = "allreduce";
+  std::vector<TraceSummary> traces(kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    traces[rank].last_time = 1000 * kMillisecond;
+    for (const int first : {rank - 1, rank}) {
+      kind.group = absl::StrCat(first);
+      traces[rank].kinds.push_back(kind);
+      for (int i = 0; i < 8; ++i) {
+        const int64_t end =
+            (i * 100 + first % 50) * kMillisecond + rank * kMillisecond;  // ahead by the last term
+        traces[rank].collectives.push_back(
+            {static_cast<uint32_t>(traces[rank].kinds.size() - 1), i, 0, end - 1000, end});
+      }
+    }
+  }
+  const std::vector<ClockOffset> clocks = AlignClocks(traces, MatchCollectives(traces));
+  for (int rank = 0; rank < kRanks; ++rank) {
+    ASSERT_TRUE(clocks[rank].is_known) << rank;
+    EXPECT_EQ(clocks[rank].at_begin, -rank * kMillisecond) << rank;
+  }
+}
+
+// As a job of data parallelism is: one group of all.
+TEST(AlignClocks, OneGroupOfAThousandRanksIsAlignedWithTheFirst) {
+  constexpr int kRanks = 1024;
+  Profile::CollectiveKind kind;
+  kind.name = "allreduce";
+  kind.group = "0";
+  std::vector<TraceSummary> traces(kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    traces[rank].last_time = 6000 * kMillisecond;
+    traces[rank].kinds = {kind};
+    for (int i = 0; i < 60; ++i) {
+      const int64_t end = (i * 100 + rank) * kMillisecond;
+      traces[rank].collectives.push_back({0, i, 0, end - 1000, end});
+    }
+  }
+  const std::vector<ClockOffset> clocks = AlignClocks(traces, MatchCollectives(traces));
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(clocks[rank].at_begin, -rank * kMillisecond) << rank;
+    EXPECT_EQ(clocks[rank].num_collectives, rank == 0 ? 0 : 60) << rank;
+  }
+}
+
 TEST(TracedJob, WhatDoesNotNeedAllRanksTellsNothingOfClocks) {
   for (const char* const name : {"broadcast", "reduce", "allreduce", "ncclDevKernel_AllGather_RING_LL"}) {
     std::vector<Profile> ranks = TwoRanks(0, 25 * kMillisecond);
