@@ -45,7 +45,7 @@ struct AskedRun {
   int64_t start_iteration() const;
 };
 
-// A gauge of Prometheus.
+// A gauge of Prometheus, or a counter.
 struct Metric {
   struct Sample {
     double value = 0;
@@ -54,6 +54,7 @@ struct Metric {
   const char* name;
   const char* help;
   std::vector<Sample> samples;
+  bool only_grows = false;  // a counter, whose name ends with _total
 };
 
 // The findings of a question in a run.

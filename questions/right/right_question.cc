@@ -96,7 +96,8 @@ void AddChecks(const CheckHistories& histories, Document* document) {
 }
 
 Metric ChecksMetric(const CheckHistories& histories) {
-  Metric metric = {"ott_checks", "Cross-checks of tensors by outcome of the worst rank.", {}};
+  Metric metric = {
+      "ott_checks_total", "Cross-checks of tensors by outcome of the worst rank.", {}, /*only_grows=*/true};
   for (const auto& [subject, checks] : NamedHistories(histories)) {
     if (checks->verdicts.empty()) continue;
     const VerdictSummary& summary = checks->summary;

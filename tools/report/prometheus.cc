@@ -19,8 +19,9 @@ class Exposition {
   explicit Exposition(const std::string& run_dir) : run_dir_(run_dir) {}
 
   // Once a name, before its samples.
-  void Describe(const char* name, const char* help) {
-    absl::StrAppend(&text_, "# HELP ", name, " ", help, "\n# TYPE ", name, " gauge\n");
+  void Describe(const char* name, const char* help, bool only_grows = false) {
+    absl::StrAppend(&text_, "# HELP ", name, " ", help, "\n# TYPE ", name,
+                    only_grows ? " counter\n" : " gauge\n");
   }
 
   void Add(const char* name, double value,
@@ -61,7 +62,7 @@ std::string ToPrometheus(const RunReport& report, const Document& document) {
   }
   for (const Findings& findings : report.findings) {
     for (const Metric& metric : findings.metrics) {
-      exposition.Describe(metric.name, metric.help);
+      exposition.Describe(metric.name, metric.help, metric.only_grows);
       for (const Metric::Sample& sample : metric.samples)
         exposition.Add(metric.name, sample.value, sample.labels);
     }

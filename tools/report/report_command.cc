@@ -1,8 +1,10 @@
 #include "tools/report/report_command.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <thread>
@@ -31,12 +33,14 @@ struct ReportFlags {
   std::string reference;
   std::string perturbed;
   std::string html;
+  std::string prometheus;
   std::string format = "text";
   std::string color = "auto";
   bool follow = false;
   int every_seconds = 5;
 
   bool wants_pictures() const { return !html.empty() || format == "json"; }
+  bool wants_metrics() const { return !prometheus.empty() || format == "prometheus"; }
 };
 
 struct Report {
@@ -45,10 +49,10 @@ struct Report {
 };
 
 absl::StatusOr<Report> ReportOfTraces(const ReportFlags& flags, const std::vector<std::string>& traces) {
-  if (flags.format == "prometheus" || !flags.before.empty() || flags.runs.size() > 1 || flags.follow) {
+  if (flags.wants_metrics() || !flags.before.empty() || flags.runs.size() > 1 || flags.follow) {
     return absl::InvalidArgumentError(
         flags.runs.front() +
-        ": has traces, and --before, --follow, --format prometheus and several directories are for runs");
+        ": has traces, and --before, --follow, metrics of Prometheus and several directories are for runs");
   }
   Report report;
   OTT_ASSIGN_OR_RETURN(report.document, ReportTraces(flags.runs.front(), traces, flags.wants_pictures()));
@@ -73,7 +77,7 @@ absl::StatusOr<Report> MakeReport(const ReportFlags& flags) {
   report.document = MakeDocument(run_report);
   if (flags.wants_pictures()) AddPictures(run_report, &report.document);
   AddTorchTraces(run, flags.wants_pictures(), &report.document);
-  if (flags.format == "prometheus") report.prometheus = ToPrometheus(run_report, report.document);
+  if (flags.wants_metrics()) report.prometheus = ToPrometheus(run_report, report.document);
   return report;
 }
 
@@ -84,7 +88,9 @@ std::string Format(const Report& report, const ReportFlags& flags) {
   return flags.follow ? ToSummary(report.document, style) : ToText(report.document, style);
 }
 
-absl::Status WritePage(const Report& report, const ReportFlags& flags) {
+absl::Status WriteFiles(const Report& report, const ReportFlags& flags) {
+  if (!flags.prometheus.empty())
+    OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.prometheus, report.prometheus));
   if (flags.html.empty()) return absl::OkStatus();
   PageOptions options;
   if (flags.follow) options.reload_seconds = flags.every_seconds;
@@ -94,7 +100,7 @@ absl::Status WritePage(const Report& report, const ReportFlags& flags) {
 absl::StatusOr<int> ReportOnce(const ReportFlags& flags) {
   OTT_ASSIGN_OR_RETURN(const Report report, MakeReport(flags));
   std::fputs(Format(report, flags).c_str(), stdout);
-  OTT_RETURN_IF_ERROR(WritePage(report, flags));
+  OTT_RETURN_IF_ERROR(WriteFiles(report, flags));
   return ExitCodeOf(report.document.finding());
 }
 
@@ -103,11 +109,17 @@ volatile std::sig_atomic_t g_interrupted = 0;
 void Interrupt(int) { g_interrupted = 1; }
 
 // Sleeps until the next report, or until the user has enough.
-void Wait(int seconds) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+void Wait(std::chrono::duration<double> duration) {
+  const auto end = std::chrono::steady_clock::now() + duration;
   while (g_interrupted == 0 && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
+}
+
+// A report of many ranks that takes long comes less often, so that those that compute here are not disturbed.
+std::chrono::duration<double> Pause(int every_seconds, double cpu_seconds) {
+  constexpr double kMostOfCore = 0.04;
+  return std::chrono::duration<double>(std::max<double>(every_seconds, cpu_seconds / kMostOfCore));
 }
 
 // Until it is interrupted; then its exit code is the last report's. On a terminal each report takes the place
@@ -118,19 +130,20 @@ absl::StatusOr<int> Follow(const ReportFlags& flags) {
   int exit_code = kExitCouldNotTell;
   const bool replaces = flags.format == "text" && StyleOfStandardOutput("auto").width > 0;
   while (true) {
+    const std::clock_t begin = std::clock();
     const absl::StatusOr<Report> report = MakeReport(flags);
     if (absl::IsInvalidArgument(report.status())) return report.status();
     if (replaces) std::fputs("\033[H\033[2J", stdout);
     if (report.ok()) {
       exit_code = ExitCodeOf(report->document.finding());
       std::fputs(Format(*report, flags).c_str(), stdout);
-      OTT_RETURN_IF_ERROR(WritePage(*report, flags));
+      OTT_RETURN_IF_ERROR(WriteFiles(*report, flags));
     } else {
       // A run that has not begun to write will.
       std::printf("waiting: %s\n", EscapeControlCharacters(std::string(report.status().message())).c_str());
     }
     if (std::fflush(stdout) != 0) return kExitCouldNotTell;
-    Wait(flags.every_seconds);
+    Wait(Pause(flags.every_seconds, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC));
     if (g_interrupted != 0) return exit_code;
   }
 }
@@ -156,6 +169,8 @@ void AddReportCommand(const CommandLine& line) {
                    "The reference's program with `perturb {}`: what rounding grows to there is no finding")
       ->needs(reference);
   command->add_option("--html", flags->html, "Also writes the report as a page for the browser, in one file");
+  command->add_option("--prometheus", flags->prometheus,
+                      "Also writes metrics to this file, for the node exporter's text files");
   command->add_option("--format", flags->format, "json and prometheus are described in docs/report.md")
       ->check(CLI::IsMember({"text", "json", "prometheus"}))
       ->capture_default_str();
@@ -164,7 +179,9 @@ void AddReportCommand(const CommandLine& line) {
       ->capture_default_str();
   command->add_flag("--follow", flags->follow,
                     "Reports again and again until it is interrupted; the page reloads itself");
-  command->add_option("--every", flags->every_seconds, "Seconds between two reports")
+  command
+      ->add_option("--every", flags->every_seconds,
+                   "Seconds between two reports; more where they take over 4 % of a core")
       ->check(CLI::Range(1, 86400))
       ->needs("--follow")
       ->capture_default_str();
@@ -176,7 +193,8 @@ void AddReportCommand(const CommandLine& line) {
       "  ott report out/demo/faulty --html report.html\n"
       "  ott report out/new_* --before out/old_*\n"
       "  ott report out/run --reference out/good --perturbed out/perturbed\n"
-      "  ott report out/run --follow --html live.html\n"
+      "  ott report out/run --follow --html live.html --prometheus "
+      "/var/lib/prometheus/node-exporter/ott.prom\n"
       "  ott report log/traces --html report.html");
   command->callback([flags, exit_code = line.exit_code] {
     *exit_code = FinishCommand("report", flags->follow ? Follow(*flags) : ReportOnce(*flags));
