@@ -177,6 +177,13 @@ std::string FarHostOf(const std::string& path) {
   return g_far_files == nullptr || stat(path.c_str(), &info) == 0 ? "" : g_far_files->HostOf(path);
 }
 
+absl::Status CheckIsHere(const std::string& path) {
+  const std::string host = FarHostOf(path);
+  if (host.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, ": is on ", host, ", and files of its kind are read where they are; ask there"));
+}
+
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
   if (struct stat info; stat(path.c_str(), &info) != 0 && FarKindOf(path) == FarFiles::Kind::kFile) {
     return g_far_files->Read(path, max_bytes);
@@ -217,11 +224,7 @@ absl::Status MakeDirectories(const std::string& path) {
 }
 
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
-  if (const std::string host = FarHostOf(path); !host.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": is on ", host,
-                     ", and this question reads files of its kind only where they are; ask there"));
-  }
+  OTT_RETURN_IF_ERROR(CheckIsHere(path));
   OTT_ASSIGN_OR_RETURN(const int fd, OpenForReading(path));
   const auto close_file = absl::MakeCleanup([fd] { close(fd); });
   OTT_ASSIGN_OR_RETURN(const int64_t size, SizeOf(fd, path));

@@ -61,6 +61,9 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
 // others.
 std::string FarHostOf(const std::string& path);
 
+// FAILED_PRECONDITION naming the host if FarHostOf() knows one: for readers of whole files, which stay there.
+absl::Status CheckIsHere(const std::string& path);
+
 // Makes the directory and those above it. OK if it exists already; FAILED_PRECONDITION if something else has
 // its name.
 absl::Status MakeDirectories(const std::string& path);

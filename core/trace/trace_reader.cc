@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/chrome_trace/byte_source.h"
@@ -165,6 +166,7 @@ absl::StatusOr<Trace> ParseTrace(std::string_view text, const std::string& path)
 }
 
 absl::StatusOr<TraceInfo> ReadTraceInfo(const std::string& path) {
+  OTT_RETURN_IF_ERROR(CheckIsHere(path));
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<chrome_trace::ByteSource> source,
                        chrome_trace::ByteSource::Open(path));
   TraceInfo info;

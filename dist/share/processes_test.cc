@@ -136,8 +136,8 @@ TEST_F(ProcessesTest, FilesOfOtherHostsAreReadThere) {
   EXPECT_FALSE(PathExists("run/rank_00001/y"));
   EXPECT_EQ(
       MappedFile::Open("run/rank_00001/x").status(),
-      absl::FailedPreconditionError("run/rank_00001/x: is on node1, and this question reads files of its "
-                                    "kind only where they are; ask there"));
+      absl::FailedPreconditionError("run/rank_00001/x: is on node1, and files of its kind are read where "
+                                    "they are; ask there"));
   std::vector<SharePiece> pieces;
   for (int rank = 0; rank < 4; ++rank) {
     const std::string path = absl::StrCat("run/rank_0000", rank, "/x");

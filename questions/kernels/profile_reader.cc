@@ -532,10 +532,7 @@ std::string FirstLine(const std::string& path) {
 }
 
 absl::StatusOr<Profile> ReadAnyProfile(const std::string& path, const ReadProfileOptions& options) {
-  if (const std::string host = FarHostOf(path); !host.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, ": is on ", host, ", and is read where it is; ask there"));
-  }
+  OTT_RETURN_IF_ERROR(CheckIsHere(path));
   if (IsPyProfDictionary(FirstLine(path))) {
     std::ifstream file(path);
     return ReadPyProf(file, path);

@@ -86,6 +86,7 @@ ott=$with_mpi
 refuses 2 "is answered by one process, and a launcher started 3" whole origin reference current
 refuses 2 "reference: the dumps of rank 1 are on " host crosscheck reference
 refuses 2 "traces/rank1.json: is on " host prof traces/rank1.json
+refuses 2 "traces/rank1.json: is on " host trace traces/rank1.json --output x.json
 # A host without its files, and one whose files are damaged.
 mv host_1/current/rank_00001 away
 refuses 1 "current: nothing from rank 1" host compare reference current
