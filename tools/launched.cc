@@ -33,6 +33,15 @@ bool Contains(const char* const (&names)[kSize], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
+// MPI waits without end for a process that does not come; TCP names it sooner.
+constexpr unsigned kStartSeconds = 90;
+
+void GiveUp(int) {
+  constexpr char kText[] = "ott: not all of the processes that the launcher started came within 90 s\n";
+  (void)!write(STDERR_FILENO, kText, sizeof(kText) - 1);
+  _exit(kExitCouldNotTell);
+}
+
 absl::StatusOr<std::unique_ptr<Communicator>> ConnectByTcp() {
   OTT_ASSIGN_OR_RETURN(const TcpOptions options, TcpOptionsFromEnvironment());
   return CreateTcpCommunicator(options);
@@ -73,8 +82,11 @@ std::optional<int> RunLaunched(int argc, char** argv, std::vector<ShareTask> tas
   Processes::Options options;
   options.is_ending = [] { return g_is_ending != 0; };
   if (launched->rank == 0) std::signal(SIGTERM, [](int) { g_is_ending = 1; });
+  std::signal(SIGALRM, GiveUp);
+  alarm(kStartSeconds);
   absl::StatusOr<std::unique_ptr<Processes>> processes =
       Start(launched->by_mpi, argv, std::move(tasks), options);
+  alarm(0);
   if (!processes.ok()) {
     if (launched->rank != 0) EndAtOnce(kExitGood);
     PrintError(name, processes.status());
