@@ -66,6 +66,15 @@ check "2 whole" report traces
 check "3 host" report traces --format json
 check "3 host" crosscheck reference current
 
+# One process says the same with one thread and with four.
+for arguments in "compare reference current --atol 1e-3" "report traces --format json" "crosscheck reference current" "whatif planted"; do
+  for threads in 1 4; do
+    # shellcheck disable=SC2086 # several words
+    (cd whole && "$ott" $arguments --threads $threads) > "threads_$threads" || (($? == 1)) || fail "ott $arguments --threads $threads ends with $?"
+  done
+  cmp threads_1 threads_4 || fail "ott $arguments: other threads, another answer"
+done
+
 # refuses CODE TEXT FOLDER ARGUMENT...
 refuses() {
   local expected=$1 text=$2 folder=$3
