@@ -11,9 +11,10 @@
 namespace ott::kineto {
 
 // Steps of 10 ms, in each a product and an all-reduce of 1 million floats. The rank comes `late` to it,
-// and its clock is `ahead`; both in microseconds. All leave 1 ms after the rank that comes `last`.
+// and its clock is `ahead`; both in microseconds. All leave 1 ms after the rank that comes `last`. Each step
+// has num_others more operations of the CPU.
 inline std::string RankTraceForTest(int rank, int64_t late, int64_t last, int64_t ahead = 0,
-                                    int num_steps = 5) {
+                                    int num_steps = 5, int num_others = 0) {
   std::string events;
   const auto add = [&](const std::string& category, const std::string& name, int64_t start, int64_t duration,
                        const std::string& args) {
@@ -24,6 +25,10 @@ inline std::string RankTraceForTest(int rank, int64_t late, int64_t last, int64_
   for (int step = 0; step < num_steps; ++step) {
     const int64_t begin = 1000 + 10'000 * step;
     const int id = 10 * step + 1;
+    for (int other = 0; other < num_others; ++other) {
+      add("cpu_op", "aten::add_", begin + 5000 + other, 1,
+          R"("Input Dims":[[100,200],[100,200],[]],"Input type":["float","float","Scalar"])");
+    }
     add("user_annotation", absl::StrCat("ProfilerStep#", step), begin, 9'000, "");
     add("cpu_op", "aten::mm", begin + 10, 50,
         absl::StrCat(R"("External id":)", id,
