@@ -3,6 +3,6 @@
 #ifndef OTT_FACE_STATS_GATHERER_H_
 #define OTT_FACE_STATS_GATHERER_H_
 
-#include "ott/dist/gather/stats_gatherer.h"  // IWYU pragma: export
+#include "ott/run/gather/stats_gatherer.h"  // IWYU pragma: export
 
 #endif  // OTT_FACE_STATS_GATHERER_H_

@@ -3,6 +3,6 @@
 #ifndef OTT_FACE_TRAINING_RUN_H_
 #define OTT_FACE_TRAINING_RUN_H_
 
-#include "ott/dist/run/training_run.h"  // IWYU pragma: export
+#include "ott/run/training/training_run.h"  // IWYU pragma: export
 
 #endif  // OTT_FACE_TRAINING_RUN_H_

@@ -21,7 +21,7 @@ expect 0 "" //questions/faster //core/stopwatch:stopwatch
 expect 0 "" //dist/comm:mpi_communicator @mpi//:mpi
 expect 0 "" //tools/trace:speedscope_test //tools:ott
 expect 1 "core/compare comes after core/dump" //core/dump:dump //core/compare:compare
-expect 1 "dist/run comes after dist/stats" //dist/stats:stats //dist/run:training_run
+expect 1 "run/training comes after dist/stats" //dist/stats:stats //run/training:training_run
 expect 1 "dist/comm comes after core/base" //core/base:check //dist/comm:communicator
 expect 1 "only dist knows MPI" //core/base:check @mpi//:mpi
 expect 1 "is in no room" //core/elsewhere:x //core/base:check

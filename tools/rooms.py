@@ -50,8 +50,8 @@ ROOMS = [
     "questions/waiting",
     "questions/slow",
     "questions",
-    "dist/gather",
-    "dist/run",
+    "run/gather",
+    "run/training",
     "integrations/torch",
     "integrations/python",
     "tools/profile",
@@ -64,7 +64,7 @@ ROOMS = [
 ]
 
 # Folders whose rooms use each other's targets, and not the face of the root's BUILD file, which is for programs.
-NO_PROGRAMS = ("core/", "dist/", "integrations/", "questions/")
+NO_PROGRAMS = ("core/", "dist/", "integrations/", "questions/", "run/")
 
 # Says who may use what, beyond the order of the list.
 ONLY_DIST_USES = ("@mpi//", "@nccl//")
@@ -87,7 +87,7 @@ def edges(graph):
 def query_graph():
     """The build graph of all rooms, from Bazel."""
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-    scope = " + ".join(f"//{top}/..." for top in ("core", "dist", "questions", "integrations", "tools"))
+    scope = " + ".join(f"//{top}/..." for top in ("core", "dist", "questions", "run", "integrations", "tools"))
     command = ["bazel", "query", "--noshow_progress", "--noimplicit_deps", "--keep_going", "--output=graph",
                "--nograph:factored", f"kind(rule, {scope}) + deps(kind(rule, {scope}), 1)"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root)

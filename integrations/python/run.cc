@@ -29,10 +29,10 @@
 #include "ott/dist/comm/local_communicator.h"
 #include "ott/dist/comm/mpi_communicator.h"
 #include "ott/dist/comm/tcp_communicator.h"
-#include "ott/dist/run/training_run.h"
 #include "ott/questions/hang/hang.pb.h"
 #include "ott/questions/sound/sound.h"
 #include "ott/questions/sound/sound_answer.h"
+#include "ott/run/training/training_run.h"
 
 namespace ott::python {
 namespace {

@@ -30,8 +30,8 @@
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/mpi_communicator.h"
 #include "ott/dist/directory/run_directory.h"
-#include "ott/dist/gather/stats_gatherer.h"
-#include "ott/dist/run/training_run.h"
+#include "ott/run/gather/stats_gatherer.h"
+#include "ott/run/training/training_run.h"
 
 namespace ott {
 namespace {

@@ -25,7 +25,7 @@
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/dist/comm/mpi_communicator.h"
 #include "ott/dist/comm/tcp_communicator.h"
-#include "ott/dist/run/training_run.h"
+#include "ott/run/training/training_run.h"
 #include "ott/tests/shapes/shape.h"
 
 namespace ott::shapes {

@@ -11,7 +11,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/tensor/parallel_for.h"
 #include "ott/dist/directory/run_directory.h"
-#include "ott/dist/run/rank_trace.h"
+#include "ott/run/training/rank_trace.h"
 
 namespace ott::trace {
 namespace {

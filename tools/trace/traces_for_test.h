@@ -12,7 +12,7 @@
 #include "ott/core/trace/trace_file.h"
 #include "ott/core/trace/write_trace.h"
 #include "ott/dist/directory/run_directory.h"
-#include "ott/dist/run/rank_trace.h"
+#include "ott/run/training/rank_trace.h"
 
 namespace ott::trace {
 

@@ -1,0 +1,17 @@
+// Prepares where a run writes to.
+
+#ifndef OTT_RUN_TRAINING_RUN_DIRECTORIES_H_
+#define OTT_RUN_TRAINING_RUN_DIRECTORIES_H_
+
+#include "absl/status/status.h"
+#include "ott/run/training/run_frame.h"
+
+namespace ott {
+
+// Claims config.run_dir for this run, or an attempt below it, makes each rank's directory there, and leaves
+// in the frame which it is. Collective.
+absl::Status PrepareDirectories(RunFrame& frame);
+
+}  // namespace ott
+
+#endif  // OTT_RUN_TRAINING_RUN_DIRECTORIES_H_

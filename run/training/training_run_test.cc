@@ -1,0 +1,461 @@
+// The helpers of a process can be enabled once, so each test runs in processes of its own: see the BUILD
+// file.
+
+#include "ott/run/training/training_run.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/config.pb.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/text_sink.h"
+#include "ott/core/dump/dump_reader.h"
+#include "ott/core/dumper/tensor_dumper.h"
+#include "ott/core/nvtx/nvtx.h"
+#include "ott/core/nvtx/nvtx_range_wrapper.h"
+#include "ott/core/nvtx/op_range.h"
+#include "ott/core/statistics/policy.h"
+#include "ott/core/stopwatch/stopwatch.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/dist/check/verdict.h"
+#include "ott/dist/comm/ranks_gtest.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/questions/saved/iteration_sampler.h"
+#include "ott/questions/saved/sampled_job.h"
+#include "ott/questions/saved/what_if.h"
+
+namespace ott {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TrainingRunTest : public ::testing::Test {
+ protected:
+  // The same directory on all ranks, which rank 0 makes anew.
+  TrainingRunTest() : dir_(std::string(std::getenv("TEST_TMPDIR")) + "/run") {
+    config_.set_run_dir(dir_);
+    config_.set_timeout_seconds(20);
+    config_.mutable_stopwatch();
+    config_.mutable_dump()->mutable_iterations()->set_every(2);
+    config_.mutable_cross_check()->mutable_iterations()->add_list(1);
+    if (Rank() == 0) std::filesystem::remove_all(dir_);
+    EXPECT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+  }
+
+  static int Rank() { return TestRanks().rank(); }
+  std::string MyDirectory() const { return RankDirectory(dir_, Rank()); }
+
+  std::unique_ptr<TrainingRun> Start() {
+    auto run = TrainingRun::Start(TestRanks(), config_);
+    EXPECT_TRUE(run.ok()) << run.status();
+    return run.ok() ? *std::move(run) : nullptr;
+  }
+
+  static absl::Status AddWeights(float value, const std::string& path = "weights") {
+    return TensorDumper::Get().AddTensorData(path, TensorView(&value, {1}));
+  }
+
+  const std::string dir_;
+  Config config_;
+};
+
+TEST_F(TrainingRunTest, LeavesStatisticsDumpsAndVerdictsOfEachRank) {
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  for (int i = 0; i < 4; ++i) {
+    {
+      OTT_STOPWATCH_SCOPE("forward");
+      ASSERT_TRUE(AddWeights(static_cast<float>(i)).ok());
+    }
+    ASSERT_EQ(run->iteration(), i);
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
+  EXPECT_FALSE(run->diverged());
+
+  EXPECT_EQ(ReadRunInfo(dir_)->world_size(), TestRanks().size());
+  StopwatchStats stats;
+  ASSERT_TRUE(stats.ParseFromString(*ReadFile(MyDirectory() + "/stopwatch.pb")));
+  EXPECT_EQ(stats.rank(), Rank());
+  EXPECT_EQ(stats.num_measured_iters(), 4);
+  EXPECT_THAT(*ListDumps(DumpsDirectory(dir_, Rank())), ::testing::ElementsAre(0, 2));
+  const auto dump = ReadDump(DumpsDirectory(dir_, Rank()) + "/2");
+  ASSERT_TRUE(dump.ok()) << dump.status();
+  EXPECT_NE(dump->tensors.map().Find("weights"), nullptr);
+  const auto verdict = ParseVerdict(*ReadFile(MyDirectory() + "/cross_check.jsonl"));
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->iteration(), 1);
+  EXPECT_EQ(verdict->outcome(), BITWISE_EQUAL);
+}
+
+TEST_F(TrainingRunTest, MetricsAreLoggedByIterationOnTheRanksThatHaveThem) {
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  for (int i = 0; i < 4; ++i) {
+    if (Rank() == 1 && i != 2) {
+      run->Metric("loss", 7);
+      run->Metric("loss", i < 3 ? 0.5 * i : NAN);
+      run->Metric("grad \"norm\"", 3);
+    }
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
+  if (Rank() != 1) {
+    EXPECT_FALSE(PathExists(MetricsPath(dir_, Rank())));
+    return;
+  }
+  EXPECT_EQ(*ReadFile(MetricsPath(dir_, 1)),
+            "{\"step\": 0, \"grad \\\"norm\\\"\": 3, \"loss\": 0}\n"
+            "{\"step\": 1, \"grad \\\"norm\\\"\": 3, \"loss\": 0.5}\n"
+            "{\"step\": 3, \"grad \\\"norm\\\"\": 3, \"loss\": \"NaN\"}\n");
+}
+
+TEST_F(TrainingRunTest, WhatIsNotDumpedIsCheckedAllTheSame) {
+  config_.mutable_dump()->clear_iterations();
+  config_.mutable_dump()->add_include_globs("weights");
+  config_.mutable_dump()->add_ranks(0);
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(AddWeights(1).ok());
+    ASSERT_TRUE(AddWeights(Rank() == 1 ? 2 : 3, "bias").ok());
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
+  EXPECT_TRUE(run->diverged());
+  EXPECT_THAT(*ReadFile(MyDirectory() + "/cross_check.jsonl"), HasSubstr("bias"));
+  const absl::StatusOr<std::vector<int64_t>> dumps = ListDumps(DumpsDirectory(dir_, Rank()));
+  if (Rank() != 0) {
+    EXPECT_TRUE(!dumps.ok() || dumps->empty());
+    return;
+  }
+  EXPECT_THAT(*dumps, ::testing::ElementsAre(0, 1));
+  const auto dump = ReadDump(DumpsDirectory(dir_, 0) + "/1");
+  ASSERT_TRUE(dump.ok()) << dump.status();
+  EXPECT_NE(dump->tensors.map().Find("weights"), nullptr);
+  EXPECT_EQ(dump->tensors.map().Find("bias"), nullptr);
+}
+
+TEST_F(TrainingRunTest, WithoutConfigurationNothingIsDone) {
+  config_ = Config();
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  EXPECT_FALSE(Stopwatch::Get().enabled());
+  EXPECT_FALSE(TensorDumper::Get().active());
+  ASSERT_TRUE(AddWeights(1).ok());
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(run->Finish().ok());
+  EXPECT_FALSE(std::filesystem::exists(dir_));
+}
+
+TEST_F(TrainingRunTest, ARestartWritesBesideTheRunThatIsThereAndAResumedRunGoesOnInIt) {
+  for (const int64_t start_iteration : {0, 2, 0}) {
+    config_.set_start_iteration(start_iteration);
+    const auto run = Start();
+    ASSERT_NE(run, nullptr);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(run->iteration(), start_iteration + i);
+      ASSERT_TRUE(AddWeights(static_cast<float>(run->iteration())).ok());
+      ASSERT_TRUE(run->FinishIter().ok());
+    }
+    ASSERT_TRUE(run->Finish().ok());
+  }
+  EXPECT_THAT(*ListDumps(DumpsDirectory(dir_, Rank())), ::testing::ElementsAre(0, 2));
+  EXPECT_EQ(ReadRunInfo(dir_)->resumptions_size(), 1);
+  EXPECT_THAT(*ListDumps(DumpsDirectory(dir_ + "/attempt_2", Rank())), ::testing::ElementsAre(0));
+}
+
+TEST_F(TrainingRunTest, WhatARunEnabledIsOffAgainAfterIt) {
+  config_.mutable_stopwatch()->set_print_every_n_iters(1);
+  if (internal::NvtxStatus().ok()) {
+    config_.mutable_op_ranges();
+    config_.mutable_nvtx();
+  }
+  config_.mutable_profile()->set_active(1);
+  auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ASSERT_TRUE(AddWeights(1).ok());
+  ASSERT_TRUE(run->FinishIter().ok());
+  // Without Finish(), and with a gather on its way.
+  run.reset();
+  EXPECT_FALSE(Stopwatch::Get().enabled());
+  EXPECT_FALSE(TensorDumper::Get().active());
+  EXPECT_FALSE(NvtxRangeWrapper::Get().enabled());
+  EXPECT_FALSE(OpRanges::Get().enabled());
+  Stopwatch::Get().FinishIter();
+  ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+
+  // One that fails late.
+  config_.mutable_cross_check()->set_reference_tolerances(dir_ + "/none.textproto");
+  EXPECT_TRUE(absl::IsNotFound(TrainingRun::Start(TestRanks(), config_).status()));
+  EXPECT_FALSE(Stopwatch::Get().enabled());
+  config_.mutable_cross_check()->clear_reference_tolerances();
+
+  config_.set_run_dir(dir_ + "_again");
+  if (Rank() == 0) std::filesystem::remove_all(config_.run_dir());
+  run = Start();
+  ASSERT_NE(run, nullptr);
+  for (int i = 0; i < 3; ++i) {
+    Stopwatch::Get().Start("forward");
+    ASSERT_TRUE(AddWeights(1).ok());
+    Stopwatch::Get().End("forward");
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
+  StopwatchStats stats;
+  ASSERT_TRUE(stats.ParseFromString(*ReadFile(RankDirectory(config_.run_dir(), Rank()) + "/stopwatch.pb")));
+  EXPECT_EQ(stats.num_measured_iters(), 3);
+  EXPECT_THAT(*ListDumps(DumpsDirectory(config_.run_dir(), Rank())), ::testing::ElementsAre(0, 2));
+}
+
+TEST_F(TrainingRunTest, OfJobsThatBeginAtOnceEachGetsADirectory) {
+  const Deadline deadline = Deadline::After(std::chrono::seconds(20));
+  const auto alone = TestRanks().Split(Rank(), 0, deadline);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  ASSERT_TRUE(TestRanks().Barrier(deadline).ok());
+  const auto run = TrainingRun::Start(**alone, config_);
+  EXPECT_TRUE(run.ok()) << run.status();
+  ASSERT_TRUE(TestRanks().Barrier(deadline).ok());
+  EXPECT_TRUE(ReadRunInfo(dir_).ok());
+  EXPECT_THAT(ListAttempts(dir_), ::testing::ElementsAre(2, 3));
+}
+
+TEST_F(TrainingRunTest, ConfigurationThatDiffersIsNamedOnAllRanks) {
+  if (Rank() == 1) config_.mutable_stopwatch()->set_num_warmup_iters(7);
+  const auto run = TrainingRun::Start(TestRanks(), config_);
+  EXPECT_EQ(run.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(run.status().message()), HasSubstr("rank 1"));
+}
+
+TEST_F(TrainingRunTest, HelperThatIsEnabledAlreadyOnOneRankIsAnErrorOnAll) {
+  if (Rank() == 1) {
+    ASSERT_TRUE(Stopwatch::Get().Enable({}).ok());
+  }
+  const auto run = TrainingRun::Start(TestRanks(), config_);
+  EXPECT_EQ(run.status().code(), absl::StatusCode::kFailedPrecondition) << run.status();
+  EXPECT_THAT(std::string(run.status().message()), HasSubstr("rank 1 ("));
+}
+
+TEST_F(TrainingRunTest, RankWithOtherTensorNamesIsNoPass) {
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(AddWeights(1, Rank() == 1 ? "weight" : "weights").ok());
+  ASSERT_TRUE(run->FinishIter().ok());
+  EXPECT_TRUE(run->diverged());
+  const auto verdict = ParseVerdict(*ReadFile(MyDirectory() + "/cross_check.jsonl"));
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_FALSE(Passed(*verdict));
+  EXPECT_THAT(FormatVerdict(*verdict), HasSubstr("rank 1"));
+}
+
+TEST_F(TrainingRunTest, DivergenceAbortsAllRanksWhereConfigured) {
+  config_.mutable_cross_check()->set_abort_on_divergence(true);
+  config_.clear_dump();
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(AddWeights(Rank() == 1 ? 2 : 1).ok());
+  const absl::Status status = run->FinishIter();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("iteration 1"));
+  EXPECT_FALSE(std::filesystem::exists(MyDirectory() + "/dumps")) << "dumps that were not asked for";
+}
+
+TEST_F(TrainingRunTest, WhereRankZeroIsLateAllRanksAbortTogetherOrNone) {
+  const Deadline deadline = Deadline::After(std::chrono::seconds(60));
+  config_.set_timeout_seconds(2);
+  config_.mutable_cross_check()->set_abort_on_divergence(true);
+  config_.mutable_cross_check()->mutable_iterations()->set_every(1);
+  config_.mutable_dump()->Clear();
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  // Iteration 0: rank 0 finds the others gone, and all equal. 1: the same, and a difference. 2: all are
+  // there.
+  for (int iteration = 0; iteration < 2; ++iteration) {
+    ASSERT_TRUE(AddWeights(Rank() == 1 && iteration == 1 ? 2 : 1).ok());
+    for (int rank = 1; Rank() == 0 && rank < TestRanks().size(); ++rank) {
+      ASSERT_TRUE(TestRanks().Receive(rank, 7, deadline).ok());
+    }
+    const absl::Status status = run->FinishIter();
+    EXPECT_TRUE(status.ok()) << status;
+    if (Rank() != 0) {
+      ASSERT_TRUE(TestRanks().Post(0, 7, "").ok());
+    }
+    ASSERT_TRUE(TestRanks().Barrier(deadline).ok());
+  }
+  ASSERT_TRUE(AddWeights(1).ok());
+  const absl::Status status = run->FinishIter();
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("iteration 1: replicas DIFFER"));
+  EXPECT_TRUE(run->diverged());
+}
+
+TEST_F(TrainingRunTest, DivergenceIsToldToTheProgramOnAllRanks) {
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  std::vector<CrossCheckVerdict> told;
+  run->SetOnDivergence([&](const CrossCheckVerdict& verdict) {
+    told.push_back(verdict);
+    return absl::ResourceExhaustedError("take the last checkpoint");
+  });
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(AddWeights(Rank() == 1 ? 2 : 1).ok());
+  EXPECT_EQ(run->FinishIter().code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].culprit_ranks(0), 1);
+  ASSERT_TRUE(run->FinishIter().ok());
+  EXPECT_EQ(told.size(), 1u);
+}
+
+TEST_F(TrainingRunTest, TablesComeWhileTheTrainingGoesOnAndGoWhereTheProgramWants) {
+  config_.mutable_stopwatch()->set_print_every_n_iters(2);
+  config_.mutable_stopwatch()->add_collective_measurements("allreduce");
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ::testing::internal::CaptureStdout();
+  std::string output;
+  SetTextSink([&](std::string_view lines) { output += lines; });
+  for (int i = 0; i < 6; ++i) {
+    {
+      OTT_STOPWATCH_SCOPE("allreduce");
+      ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+    }
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
+  SetTextSink({});
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+  if (Rank() != 0) {
+    EXPECT_EQ(output, "");
+    return;
+  }
+  // Every table is of all ranks at the end of the same iteration.
+  for (const int iterations : {2, 4, 6}) {
+    EXPECT_THAT(output, HasSubstr("3 of 3 ranks, " + std::to_string(iterations) + " measured iterations"));
+  }
+  EXPECT_THAT(output, HasSubstr("arrival at   ranks  iterations"));
+  EXPECT_THAT(output, HasSubstr("of 6, "));
+  EXPECT_THAT(output, ::testing::Not(HasSubstr("not all ranks came")));
+}
+
+TEST_F(TrainingRunTest, StatisticsThatCannotBeWrittenEndNoTraining) {
+  config_.clear_dump();
+  config_.clear_cross_check();
+  config_.mutable_stopwatch()->set_print_every_n_iters(2);
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  // Directories stand where the files would.
+  ASSERT_TRUE(MakeDirectories(MyDirectory() + "/stopwatch.pb/is a directory").ok());
+  ASSERT_TRUE(MakeDirectories(ClusterStatsPath(dir_) + "/is a directory").ok());
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 6; ++i) {
+    const absl::Status finished = run->FinishIter();
+    EXPECT_TRUE(finished.ok()) << finished;
+  }
+  const absl::Status finished = run->Finish();
+  EXPECT_TRUE(finished.ok()) << finished;
+  const std::string printed = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(printed, HasSubstr("training goes on without it"));
+  EXPECT_THAT(printed, HasSubstr("times a file could not be written"));
+}
+
+TEST_F(TrainingRunTest, ADumpThatCannotBeWrittenIsAnErrorOfFinishAlone) {
+  config_.clear_cross_check();
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  // Rank 1's dumps have no place.
+  if (Rank() == 1) {
+    ASSERT_TRUE(WriteFileAtomically(DumpsDirectory(dir_, Rank()), "no directory").ok());
+  }
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(AddWeights(1).ok());
+    const absl::Status finished = run->FinishIter();
+    EXPECT_TRUE(finished.ok()) << finished;
+  }
+  EXPECT_EQ(run->Finish().ok(), Rank() != 1);
+}
+
+TEST_F(TrainingRunTest, IterationsAreKeptSuchThatTheirReplayTakesWhatWasMeasured) {
+  config_.mutable_stopwatch()->add_collective_measurements("allreduce");
+  // Each rank is a stage of a pipeline, and the last does more by design.
+  MeshAxis& stages = *config_.add_mesh()->add_axes();
+  stages.set_name("stage");
+  stages.set_size(TestRanks().size());
+  config_.mutable_stopwatch()->add_work_differs_along("stage");
+  CollectiveGroups& all = *config_.mutable_stopwatch()->add_collective_groups();
+  all.add_measurements("allreduce");
+  all.add_along("stage");
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ::testing::internal::CaptureStdout();
+  constexpr int kBlocks = 3;
+  for (int i = 0; i < kBlocks * saved::IterationSampler::kIterationsPerBlock; ++i) {
+    {
+      OTT_STOPWATCH_SCOPE("forward");
+      if (Rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    {
+      OTT_STOPWATCH_SCOPE("allreduce");
+      ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+    }
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
+  const std::string output = ::testing::internal::GetCapturedStdout();
+  if (Rank() != 0) return;
+  EXPECT_THAT(output, HasSubstr("\nwhat if: "));
+  std::vector<IterationSample> samples(TestRanks().size());
+  for (int rank = 0; rank < TestRanks().size(); ++rank) {
+    ASSERT_TRUE(samples[rank].ParseFromString(*ReadFile(IterationsPath(dir_, rank))));
+    EXPECT_EQ(samples[rank].blocks_size(), kBlocks);
+    EXPECT_EQ(samples[rank].like_work(), absl::StrCat("stage ", rank));
+    EXPECT_THAT(samples[rank].group(), ::testing::Contains("stage/0"));
+  }
+  const absl::StatusOr<saved::ReplayJob> job = saved::MakeJob(std::move(samples));
+  ASSERT_TRUE(job.ok()) << job.status();
+  const WhatIfAnswer answer = saved::AnswerWhatIf(*job);
+  EXPECT_EQ(answer.num_steps(), kBlocks * saved::IterationSampler::kIterationsPerBlock - 1);
+  EXPECT_LT(answer.replay_error(), kMaxReplayError);
+  EXPECT_GT(answer.measured_seconds(), 2e-3);
+  EXPECT_EQ(answer.by_stage_size(), TestRanks().size());
+  EXPECT_EQ(answer.blamed_ranks_size(), 0) << answer.conclusion();
+}
+
+TEST_F(TrainingRunTest, MissingReferenceIsNoPass) {
+  config_.mutable_cross_check()->set_reference_run(dir_ + "_that_is_not_there");
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(AddWeights(1).ok());
+  ASSERT_TRUE(run->FinishIter().ok());
+  EXPECT_TRUE(run->diverged());
+  EXPECT_THAT(*ReadFile(MyDirectory() + "/cross_check.jsonl"), HasSubstr("run_that_is_not_there"));
+}
+
+TEST_F(TrainingRunTest, ReferenceThatIsTheRunItselfIsRefused) {
+  config_.mutable_cross_check()->set_reference_run(dir_ + "/../run");
+  for (const bool is_there : {false, true}) {
+    if (is_there && Rank() == 0) std::filesystem::create_directories(dir_);
+    ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+    EXPECT_EQ(TrainingRun::Start(TestRanks(), config_).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST_F(TrainingRunTest, FilesWithoutDirectoryAreRefused) {
+  config_.clear_run_dir();
+  const auto run = TrainingRun::Start(TestRanks(), config_);
+  EXPECT_EQ(run.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(run.status().message()), HasSubstr("run_dir"));
+}
+
+}  // namespace
+}  // namespace ott
