@@ -73,6 +73,9 @@ inline constexpr size_t kMaxBlamed = 8;
 // kMinShareOfBlamed of what all repairs bring.
 inline constexpr double kWorstRanks = 0.03;
 inline constexpr double kMinShareOfBlamed = 0.5;
+// A repair of all that a rank does, or of a stage, goes before a smaller one only if this share of what it
+// saves is more.
+inline constexpr double kWeightOfWhole = 0.8;
 // A rank that takes longer than the others' median by this factor is no example for one that is mended.
 inline constexpr double kHealthy = 1.25;
 // A rank that leaves collectives late has a slow link under two conditions. Others had the ranks' CPUs for no
@@ -91,10 +94,32 @@ inline constexpr double kLargestMissed = 0.5;
 inline constexpr double kDetectableShare = 0.5;
 // There is nothing to mend only if it is sure that mending no rank saves so much.
 inline constexpr double kMaxNotExcluded = 0.05;
+// Ranks that come to a collective by this factor more often than others do not always meet them: who waits
+// for whom is then not known.
+inline constexpr double kMostOfVisits = 1.5;
 // A replay of what was measured may take more or less than was measured by this share; else it tells nothing.
 inline constexpr double kMaxReplayError = 0.02;
 
+// Who waits for whom, where nobody declared it.
+
+// A rank waits for another one if it leaves before that one comes in no more than this share of the cases. It
+// waits for one that does not wait for it only if it came first, and so could have left, in kMinCameFirst of
+// them.
+inline constexpr double kMaxLeftBefore = 0.01;
+inline constexpr double kMinCameFirst = 0.1;
+// Medians count a burst in full or not at all. Less time in sum than this share of what they say shows that
+// they count bursts; then the sum is told.
+inline constexpr double kMostOfMedians = 0.9;
+
+// An iteration is an outlier, for the pictures, if it is longer than this many medians, and than the median
+// by so many of the distances that half of the iterations keep.
+inline constexpr double kOutlierMedians = 1.5;
+inline constexpr double kOutlierDistances = 8;
+
 // Samples: how many a verdict needs.
+
+// A disturbance of an iteration often disturbs the next as well: replays compare means of so many.
+inline constexpr int64_t kIterationsPerBatch = 5;
 
 // Hiccups are named if there are so many; and come at equal distances if there are so many distances, which
 // differ by no more than this share.

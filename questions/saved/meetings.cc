@@ -5,14 +5,11 @@
 #include <numeric>
 #include <set>
 
+#include "ott/core/statistics/policy.h"
+
 namespace ott::saved {
 namespace {
 
-// A rank waits for another one if it leaves before that one comes in no more than this share of the cases.
-constexpr double kMaxLeft = 0.01;
-// And it waits for one that does not wait for it only if it came first in this share of the cases: then it
-// could have left.
-constexpr double kMinCameFirst = 0.1;
 // Comparing all pairs of more ranks takes too long.
 constexpr size_t kMaxRanksInPairs = 256;
 
@@ -67,7 +64,7 @@ void Meetings::LearnMeeting(const Kind& kind, const std::map<int64_t, std::vecto
     });
   }
   const auto count = static_cast<double>(occurrences.size());
-  if (static_cast<double>(num_violated) <= kMaxLeft * count || num_ranks_ > kMaxRanksInPairs) return;
+  if (static_cast<double>(num_violated) <= kMaxLeftBefore * count || num_ranks_ > kMaxRanksInPairs) return;
   Split(occurrences, error_bound, meeting);
   if (declared != declared_.end()) return;
   const std::set<int32_t> groups(meeting.group.begin(), meeting.group.end());
@@ -97,7 +94,7 @@ void Meetings::Split(const std::map<int64_t, std::vector<Stay>>& occurrences, in
   }
   const auto of = [&](size_t a, size_t b) -> const Counts& { return counts[a * num_ranks_ + b]; };
   const auto wait_for_each_other = [&](size_t a, size_t b) {
-    const double most = kMaxLeft * of(a, b).together;
+    const double most = kMaxLeftBefore * of(a, b).together;
     return of(a, b).together > 0 && of(a, b).left <= most && of(b, a).left <= most;
   };
   std::iota(meeting.group.begin(), meeting.group.end(), 0);
@@ -113,7 +110,7 @@ void Meetings::Split(const std::map<int64_t, std::vector<Stay>>& occurrences, in
       if (a == b || meeting.group[a] == meeting.group[b]) continue;
       const Counts& of_pair = of(a, b);
       if (of_pair.came_first >= std::max(1.0, kMinCameFirst * of_pair.together) &&
-          of_pair.left <= kMaxLeft * of_pair.came_first) {
+          of_pair.left <= kMaxLeftBefore * of_pair.came_first) {
         meeting.for_[a].push_back(b);
       }
     }

@@ -26,10 +26,6 @@ namespace {
 
 constexpr double kNanosecond = 1e-9;
 constexpr char kOutside[] = "outside all measurements";
-// A disturbance of an iteration often disturbs the next as well.
-constexpr int64_t kIterationsPerBatch = 5;
-// Ranks that come to a collective so many times as often as others do not always meet them.
-constexpr double kUnmatched = 1.5;
 
 class Maker {
  public:
@@ -216,7 +212,7 @@ class Maker {
     }
     for (const auto& [name_and_group, of_ranks] : counts) {
       const auto [least, most] = std::minmax_element(of_ranks.begin(), of_ranks.end());
-      if (*most > kUnmatched * *least) job_.unmatched = names_[name_and_group.first];
+      if (*most > kMostOfVisits * *least) job_.unmatched = names_[name_and_group.first];
     }
   }
 

@@ -27,8 +27,6 @@ constexpr size_t kMaxRepairs = 8;
 constexpr size_t kMaxRanksInDetail = 8;
 constexpr size_t kMaxRanksReplayed = 256;
 constexpr size_t kMaxTogether = 3;
-constexpr double kWeightOfStage = 0.8;
-constexpr double kWeightOfAll = 0.8;
 
 // 0 to size - 1.
 std::vector<size_t> Indices(size_t size) {
@@ -281,7 +279,7 @@ class Analysis {
     repairs.push_back(
         {absl::StrCat(NameOf(ranks), "'s excess in everything"),
          Select(job_, [&](int rank, int) { return members.count(static_cast<size_t>(rank)) > 0; })});
-    repairs.back().weight = kWeightOfAll;
+    repairs.back().weight = kWeightOfWhole;
   }
 
   // Lists what could be mended: an operation of ranks that are slower in it than others, and a stage. Of
@@ -303,7 +301,7 @@ class Analysis {
       if (stages_.size() < 2) break;
       repairs.push_back({absl::StrCat("stage ", stage, "'s excess"),
                          Select(job_, [&](int rank, int) { return job_.ranks[rank].stage == stage; })});
-      repairs.back().weight = kWeightOfStage;
+      repairs.back().weight = kWeightOfWhole;
     }
     replay_.FindSavings(repairs);
     return repairs;

@@ -11,6 +11,7 @@
 #include "ott/core/base/check.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/statistics/policy.h"
 #include "ott/dist/directory/run_directory.h"
 
 namespace ott::slow {
@@ -22,10 +23,6 @@ constexpr int kMaxDepth = 32;
 constexpr size_t kMaxNodes = 4000;
 // A measurement's rows are kept for so many cells in all, those of the longest measurements.
 constexpr size_t kMaxScopeCells = 20'000;
-// An outlier is longer than the median by so many of the distances that half of the iterations keep, and than
-// this many medians.
-constexpr double kOutlierDistances = 8;
-constexpr double kOutlierMedians = 1.5;
 
 double Longer(double a, double b) { return std::isnan(a) || b > a ? b : a; }
 

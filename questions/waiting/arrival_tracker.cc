@@ -16,8 +16,6 @@ constexpr double kNanosecond = 1e-9;
 constexpr size_t kMaxListed = 8;
 constexpr size_t kMaxKeptRanks = 64;
 constexpr size_t kMaxKeptLate = 256;
-// A sum that is smaller than so much of what medians say shows that they count bursts.
-constexpr double kMostOfMedians = 0.9;
 
 }  // namespace
 

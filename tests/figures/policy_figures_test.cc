@@ -93,6 +93,16 @@ TEST(PolicyFigures, ThePageOfWhatIfHasItsErrorsAndSizesByThePolicy) {
   EXPECT_THAT(text, HasSubstr(absl::StrFormat("the worst %s of them", Percent(kWorstRanks))));
   ASSERT_EQ(kMinShareOfBlamed, 1.0 / 2);
   EXPECT_THAT(text, HasSubstr("at least half of what all repairs"));
+  EXPECT_THAT(text, HasSubstr(absl::StrFormat("over batches of %d iterations", kIterationsPerBatch)));
+  EXPECT_THAT(text, HasSubstr(absl::StrFormat("in no more than %s of the cases", Percent(kMaxLeftBefore))));
+  EXPECT_THAT(text, HasSubstr(absl::StrFormat("%g times as often", kMostOfVisits)));
+}
+
+TEST(PolicyFigures, ThePageOfTheReportHasItsOutliersByThePolicy) {
+  EXPECT_THAT(Page("docs/report.md"),
+              HasSubstr(absl::StrFormat(
+                  "longer than %g medians, and longer than the median plus %g times the distance",
+                  kOutlierMedians, kOutlierDistances)));
 }
 
 }  // namespace
