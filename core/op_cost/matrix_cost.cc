@@ -433,6 +433,8 @@ std::optional<RawCost> GemmCost(const OpCall& call, OpPass pass) {
   cost.params =
       absl::StrCat(product->batch == 1 ? "" : absl::StrCat("B=", product->batch, ","), "M=", product->n,
                    ",N=", product->m, ",K=", product->k, TypeName(call, *product->a));
+  for (const double size : {product->n, product->m, product->k})
+    cost.matrix_sizes.push_back(static_cast<int64_t>(size));
   return cost;
 }
 
@@ -464,6 +466,7 @@ std::optional<RawCost> ConvolutionCost(const OpCall& call, OpPass pass) {
     cost.bytes = passes * one_pass + bias_bytes;
   }
   cost.params = ConvolutionParams(call, *conv);
+  if (conv->groups == 1) cost.matrix_sizes = {conv->x->shape[1], conv->y[1]};
   return cost;
 }
 

@@ -25,6 +25,7 @@ struct RawCost {
   double message_bytes = kUnknownCost;
   double bus_bytes = kUnknownCost;
   std::string params;  // "": the shapes of the tensors
+  std::vector<int64_t> matrix_sizes;
 };
 
 // Returns the row of a table with this name; null if there is none.

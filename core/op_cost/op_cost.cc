@@ -58,8 +58,12 @@ OpCost CostOf(const OpDescription& op, OpPass pass, std::optional<DType> dtype) 
     raw = *cost;
     break;
   }
-  return {Known(raw.flops), Known(raw.bytes), Known(raw.message_bytes), Known(raw.bus_bytes),
-          raw.params.empty() ? Shapes(call) : raw.params};
+  return {Known(raw.flops),
+          Known(raw.bytes),
+          Known(raw.message_bytes),
+          Known(raw.bus_bytes),
+          raw.params.empty() ? Shapes(call) : raw.params,
+          raw.matrix_sizes};
 }
 
 bool ComputesTwoGradients(const OpDescription& op, OpPass pass) {

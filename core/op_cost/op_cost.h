@@ -3,8 +3,10 @@
 #ifndef OTT_CORE_OP_COST_OP_COST_H_
 #define OTT_CORE_OP_COST_OP_COST_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ott/core/op_cost/op_description.h"
 
@@ -20,6 +22,9 @@ struct OpCost {
   std::optional<double> bus_bytes;
   // The sizes in brief, without spaces: "M=256,N=32,K=128,float16", "[18,104,160]bool".
   std::string params;
+  // The sizes that Tensor Cores take several of at once: M, N and K of a product; the channels of a
+  // convolution without groups, which have fewer each. Empty for other ops.
+  std::vector<int64_t> matrix_sizes;
 };
 
 OpCost CostOf(const OpDescription& op, OpPass pass, std::optional<DType> dtype);

@@ -467,6 +467,8 @@ TEST(OpCost, BytesNeedAType) {
 
 TEST(OpCost, ParametersOfAProductAreColumnMajor) {
   EXPECT_EQ(CostOf(Op("mm", {T({2, 3}), T({3, 4})}), kForward, std::nullopt).params, "M=4,N=2,K=3,float32");
+  EXPECT_EQ(CostOf(Op("mm", {T({2, 3}), T({3, 4})}), kForward, std::nullopt).matrix_sizes,
+            (std::vector<int64_t>{4, 2, 3}));
   EXPECT_EQ(CostOf(Op("conv2d", {T({1, 2, 5, 5}), T({4, 2, 3, 3})}), kForward, std::nullopt).params,
             "N=1,C=2,in=5x5,K=4,out=3x3,kernel=3x3,g=1,float32");
 }

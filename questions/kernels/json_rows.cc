@@ -21,7 +21,8 @@ constexpr IntegerColumn kIntegers[] = {
     {"pid", &KernelRow::pid},     {"tid", &KernelRow::tid},       {"rank", &KernelRow::rank},
     {"sub", &KernelRow::sub},     {"device", &KernelRow::device}, {"stream", &KernelRow::stream},
     {"start", &KernelRow::start}, {"sil", &KernelRow::sil},       {"latency", &KernelRow::latency},
-    {"gap", &KernelRow::gap},     {"call", &KernelRow::call},
+    {"gap", &KernelRow::gap},     {"call", &KernelRow::call},     {"blocks", &KernelRow::blocks},
+    {"odd", &KernelRow::odd},
 };
 
 struct TextColumn {

@@ -31,7 +31,9 @@ struct KernelRow {
   int64_t sil = 0;    // duration
   int64_t latency = kNoInteger;
   int64_t gap = kNoInteger;
-  int64_t call = kNoInteger;  // duration of all that shares this row's FLOPs and bytes
+  int64_t blocks = kNoInteger;  // of the grid
+  int64_t odd = kNoInteger;     // 1 if a size of the op is no multiple of a Tensor Core's step, else 0
+  int64_t call = kNoInteger;    // duration of all that shares this row's FLOPs and bytes
   std::string_view layer, trace, dir, mod, op, kernel, name, params, dtype, tc, grid, block, phase, join,
       roof, calls, shapes, types, strides, inputs;
   // Another kernel of the same call of the op has its FLOPs and bytes.

@@ -15,6 +15,25 @@ std::string Joined(const std::array<int64_t, 3>& sizes) {
   return absl::StrCat(sizes[0], ",", sizes[1], ",", sizes[2]);
 }
 
+// kNoInteger for sizes that no device has.
+int64_t NumBlocks(const std::array<int64_t, 3>& grid) {
+  int64_t blocks = 1;
+  for (const int64_t size : grid) {
+    if (size < 0 || size > 1 << 30) return kNoInteger;
+    blocks *= std::min<int64_t>(size, 1 << 20);
+  }
+  return blocks;
+}
+
+// Returns 1 if one of the sizes is no multiple of a Tensor Core's step for the type, else 0; kNoInteger for
+// ops and types that Tensor Cores do not compute.
+int64_t HasOddSize(const std::vector<int64_t>& sizes, std::string_view dtype) {
+  const bool narrow = dtype.substr(0, 6) == "float8" || dtype == "int8";
+  const int64_t step = narrow ? 16 : dtype == "float16" || dtype == "bfloat16" ? 8 : 0;
+  if (sizes.empty() || step == 0) return kNoInteger;
+  return std::any_of(sizes.begin(), sizes.end(), [step](int64_t size) { return size % step != 0; }) ? 1 : 0;
+}
+
 std::string_view TextOf(const KernelJoin& join, uint32_t text) {
   return text == kNone ? std::string_view() : std::string_view(join.texts[text]);
 }
@@ -297,6 +316,7 @@ void ProfileRows::Get(size_t index, KernelRow* row) const {
                                                       : "";
   row->grid = geometries_[kernel.geometry].first;
   row->block = geometries_[kernel.geometry].second;
+  row->blocks = NumBlocks(profile_.geometries[kernel.geometry].grid);
   if (name.dtype.has_value()) row->dtype = ott::Name(*name.dtype);
   const bool has_context = SetContext(kernel, row);
   if (kernel.in_graph && row->join != "no_launch") row->join = "graph";
@@ -316,6 +336,7 @@ void ProfileRows::SetCosts(uint32_t index, KernelRow* row) const {
   const Cost& cost = CostOfKernel(launch.context, kernel.name);
   row->params = cost.cost.params;
   row->dtype = cost.dtype;
+  row->odd = HasOddSize(cost.cost.matrix_sizes, cost.dtype);
   const Carriers& carriers = carriers_[launch.op_instance];
   const bool two_gradients =
       ComputesTwoGradients(profile_.labels[context.cost_label].description, context.pass);

@@ -376,6 +376,11 @@ TEST(Summary, SaysWhatStandsOut) {
   EXPECT_THAT(text, Not(HasSubstr("fuse them")));
   EXPECT_THAT(text, Not(HasSubstr("tell no sizes")));
   ProfTableOptions options;
+  options.columns = "all";
+  options.layout.format = TableLayout::Format::kJson;
+  std::istringstream lines(table.Write(options));
+  EXPECT_EQ(Summarize(JsonRows(lines), {}), text);
+  options = {};
   options.op = "mm";
   EXPECT_THAT(Summarize(ProfileRows(table.profile, table.join, std::nullopt), options),
               Not(HasSubstr("GPUs idle")));

@@ -1,7 +1,6 @@
 #include "ott/questions/kernels/summary.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -28,39 +27,7 @@ double PercentOrZero(int64_t part, int64_t whole) {
   return whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-int64_t Blocks(std::string_view grid) {
-  int64_t blocks = 1;
-  const char* end = grid.data() + grid.size();
-  for (const char* at = grid.data(); at < end; ++at) {
-    int64_t size = 0;
-    const auto [next, error] = std::from_chars(at, end, size);
-    if (error != std::errc() || size < 0 || size > 1 << 30) return -1;
-    blocks *= std::min<int64_t>(size, 1 << 20);
-    at = next;
-  }
-  return grid.empty() ? -1 : blocks;
-}
-
 bool IsHalf(std::string_view dtype) { return dtype == "float16" || dtype == "bfloat16"; }
-
-// Returns true if M, N or K of "M=4,N=2,K=3,float16", or a convolution's channels, C and K, are no multiple
-// of a Tensor Core's step for the type.
-bool HasOddSize(std::string_view params, std::string_view dtype) {
-  const bool narrow = dtype.substr(0, 6) == "float8" || dtype == "int8";
-  const int64_t step = narrow ? 16 : IsHalf(dtype) ? 8 : 0;
-  if (step == 0) return false;
-  const auto odd = [&](std::string_view name) {
-    const size_t at = params.find(name);
-    int64_t size = 0;
-    if (at != std::string_view::npos)
-      std::from_chars(params.data() + at + 2, params.data() + params.size(), size);
-    return size % step != 0;
-  };
-  const bool convolution = params.find(",in=") != std::string_view::npos;
-  // Groups of a convolution have fewer channels each.
-  if (convolution) return params.find(",g=1,") != std::string_view::npos && (odd("C=") || odd("K="));
-  return odd("M=") || odd("N=") || odd("K=");
-}
 
 class Summary {
  public:
@@ -139,9 +106,8 @@ class Summary {
     } else if (IsHalf(row.dtype)) {
       half_ += row.sil;
     }
-    if (HasOddSize(row.params, row.dtype)) odd_[std::string(row.params)] += row.sil;
-    const int64_t blocks = Blocks(row.grid);
-    if (blocks >= 0 && blocks < kSmallGrid) small_[std::string(row.kernel)] += row.sil;
+    if (row.odd == 1) odd_[std::string(row.params)] += row.sil;
+    if (row.blocks >= 0 && row.blocks < kSmallGrid) small_[std::string(row.kernel)] += row.sil;
   }
 
   std::string TopOps(size_t most_ops) const {

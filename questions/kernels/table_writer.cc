@@ -21,13 +21,13 @@ struct ColumnWidth {
 
 // Columns that have no width of their own share what is left of a line.
 constexpr ColumnWidth kWidths[] = {
-    {"idx", 7},    {"seq", 7},    {"altseq", 7}, {"pid", 8},    {"tid", 12},     {"rank", 4},   {"layer", 10},
-    {"phase", 15}, {"trace", 25}, {"dir", 5},    {"sub", 3},    {"mod", 15},     {"op", 15},    {"dtype", 8},
-    {"start", 12}, {"sil", 10},   {"call", 10},  {"share", 7},  {"tc", 3},       {"device", 6}, {"stream", 6},
-    {"grid", 12},  {"block", 12}, {"flops", 12}, {"bytes", 12}, {"tflops", 8},   {"gbps", 8},   {"ai", 8},
-    {"peak", 7},   {"roof", 7},   {"algbw", 8},  {"busbw", 8},  {"latency", 10}, {"gap", 10},   {"join", 9},
-    {"count", 7},  {"mean", 10},  {"min", 10},   {"max", 10},   {"known", 7},    {"kind", 6},   {"total", 12},
-    {"self", 12},  {"gflops", 8},
+    {"idx", 7},    {"seq", 7},    {"altseq", 7}, {"pid", 8},    {"tid", 12},   {"rank", 4},   {"layer", 10},
+    {"phase", 15}, {"trace", 25}, {"dir", 5},    {"sub", 3},    {"mod", 15},   {"op", 15},    {"dtype", 8},
+    {"start", 12}, {"sil", 10},   {"call", 10},  {"share", 7},  {"tc", 3},     {"device", 6}, {"stream", 6},
+    {"odd", 3},    {"grid", 12},  {"blocks", 8}, {"block", 12}, {"flops", 12}, {"bytes", 12}, {"tflops", 8},
+    {"gbps", 8},   {"ai", 8},     {"peak", 7},   {"roof", 7},   {"algbw", 8},  {"busbw", 8},  {"latency", 10},
+    {"gap", 10},   {"join", 9},   {"count", 7},  {"mean", 10},  {"min", 10},   {"max", 10},   {"known", 7},
+    {"kind", 6},   {"total", 12}, {"self", 12},  {"gflops", 8},
 };
 constexpr int kLeastShare = 8;
 

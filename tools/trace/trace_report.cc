@@ -8,19 +8,17 @@
 #include "absl/strings/str_format.h"
 #include "ott/core/base/text_table.h"
 #include "ott/core/events/event_recorder.h"
+#include "ott/core/kernel_profile/op_label.h"
 
 namespace ott::trace {
 namespace {
 
 constexpr char kNoRange[] = "(no range)";
 
-// Without what tells one from the next: "ProfilerStep#12", "linear, seq = 12, sizes = [[32, 128]]".
+// All steps have one name, and so have all calls of an operation, "linear, seq = 12, sizes = [[32, 128]]".
 std::string NameOf(const TraceEvent& event) {
-  const std::string_view name = event.name;
-  if (event.category == "step") return std::string(name.substr(0, name.find('#')));
-  if (event.category == "op")
-    return std::string(name.substr(0, std::min(name.find(", seq = "), name.find(", sizes = "))));
-  return std::string(name);
+  if (event.category == "step") return "ProfilerStep";
+  return std::string(event.category == "op" ? kernels::SplitLabel(event.name).head : event.name);
 }
 
 bool IsSlice(const TraceEvent& event) {
