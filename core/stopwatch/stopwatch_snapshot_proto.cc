@@ -1,3 +1,4 @@
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -62,6 +63,14 @@ void ToProto(const StopwatchSnapshot::Scope& scope, ScopeStats* proto) {
   for (const StopwatchSnapshot::Scope& inner : scope.inner) ToProto(inner, proto->add_inner());
 }
 
+// Adds, by name, the measurement that each one first ran inside of.
+void AddOuter(const StopwatchSnapshot::Scope& scope, std::map<std::string_view, std::string_view>& outer) {
+  for (const StopwatchSnapshot::Scope& inner : scope.inner) {
+    if (inner.name != scope.name) outer.try_emplace(inner.name, scope.name);
+    AddOuter(inner, outer);
+  }
+}
+
 }  // namespace
 
 void ToProto(const StopwatchSnapshot& snapshot, StopwatchStats* stats) {
@@ -74,10 +83,17 @@ void ToProto(const StopwatchSnapshot& snapshot, StopwatchStats* stats) {
   *proto.mutable_iteration() = snapshot.iteration.ToProto();
   ToProto(snapshot.iteration_series, proto.mutable_iteration_series());
   std::set<std::string_view> outermost;
-  for (const auto& scope : snapshot.scopes) outermost.insert(scope.name);
+  std::map<std::string_view, std::string_view> outer;
+  for (const auto& scope : snapshot.scopes) {
+    outermost.insert(scope.name);
+    AddOuter(scope, outer);
+  }
   for (const auto& measurement : snapshot.measurements) {
-    ToProto(measurement, proto.add_measurements());
-    if (outermost.count(measurement.name) > 0) proto.mutable_measurements()->rbegin()->set_outermost(true);
+    Measurement& added = *proto.add_measurements();
+    ToProto(measurement, &added);
+    added.set_outermost(outermost.count(measurement.name) > 0);
+    if (const auto found = outer.find(measurement.name); found != outer.end())
+      added.set_outer(AsUtf8(found->second));
   }
   for (const auto& scope : snapshot.scopes) ToProto(scope, proto.add_scopes());
   for (const auto& one_time : snapshot.one_time) {

@@ -440,6 +440,8 @@ TEST_F(StopwatchTest, NestedScopesKnowInclusiveAndExclusiveTime) {
   EXPECT_DOUBLE_EQ(conv.exclusive, 0.012);
   ASSERT_EQ(conv.inner.size(), 1);
   EXPECT_DOUBLE_EQ(conv.inner[0].inclusive, 0.024);
+  EXPECT_EQ(Stats(conv.name).outer(), "forward");
+  EXPECT_EQ(Stats("forward").outer(), "");
   EXPECT_EQ(scopes[1].name, "copy");
   EXPECT_DOUBLE_EQ(scopes[1].inclusive, 0.008);
   EXPECT_EQ(scopes[2].name, "started");

@@ -140,6 +140,7 @@ void ClusterSummary::Row::Merge(const Row& other) {
   collective |= other.collective;
   outermost |= other.outermost;
   sampled |= other.sampled;
+  if (outer.empty()) outer = other.outer;
   ranks.Add(other.ranks);
   over_ranks.Merge(other.over_ranks);
   iterations.Merge(other.iterations);
@@ -243,6 +244,7 @@ absl::Status ClusterSummary::AddMeasurements(const internal::RankReport& report,
     row.collective = measurement.collective();
     row.sampled = measurement.sampled();
     row.outermost = measurement.outermost();
+    if (row.sampled) row.outer = measurement.outer();
     if (earlier == nullptr) row.intervals = *std::move(intervals);
     // In a mean iteration, also where it runs in few.
     const double share = measurement.sampled() ? 1
@@ -309,6 +311,7 @@ ClusterMeasurement ClusterSummary::Row::Outline() const {
   outline.set_collective(collective);
   outline.set_outermost(outermost);
   outline.set_sampled(sampled);
+  outline.set_outer(outer);
   *outline.mutable_min() = min;
   *outline.mutable_max() = max;
   return outline;

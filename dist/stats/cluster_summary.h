@@ -46,6 +46,7 @@ class ClusterSummary {
     // On some rank not only inside of other measurements.
     bool outermost = false;
     bool sampled = false;
+    std::string outer;
     RankSet ranks;
     DurationStatistics over_ranks;
     DurationStatistics iterations;  // one sample a rank, too

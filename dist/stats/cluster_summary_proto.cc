@@ -61,6 +61,7 @@ absl::StatusOr<ClusterSummary::Row> ClusterSummary::Row::FromProto(const Cluster
   row.collective = proto.collective();
   row.outermost = proto.outermost();
   row.sampled = proto.sampled();
+  row.outer = proto.outer();
   row.ranks = all;
   if (proto.has_ranks()) {
     OTT_ASSIGN_OR_RETURN(row.ranks, RangesFromProto(proto.ranks()));

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -142,17 +143,25 @@ void FindStraggler(const ClusterSummary& summary, double error, ClusterStats& st
   LocateExcess(summary, group_of_most, most->excess, straggler);
 }
 
-// "module h.2.mlp, train.py:288" is inside of "module h.2, train.py:301".
-bool IsInside(std::string_view inner, std::string_view outer) {
-  outer = outer.substr(0, outer.find(','));
-  return inner.size() > outer.size() && inner.substr(0, outer.size()) == outer && inner[outer.size()] == '.';
-}
-
-// Leaves out what is slow only by what is slow inside of it.
-void RemoveOuter(std::vector<SlowMeasurement>* found) {
-  const auto is_explained = [all = *found](const SlowMeasurement& outer) {
+// Leaves out modules that are slow only by what is slow inside of them.
+void RemoveOuter(const ClusterSummary::Rows& rows, std::vector<SlowMeasurement>* found) {
+  std::unordered_map<std::string_view, std::string_view> outer_of;
+  for (const ClusterSummary::Row& row : rows) {
+    if (row.sampled) outer_of[row.name] = row.outer;
+  }
+  const auto is_inside = [&outer_of](std::string_view inner, const std::string& outer) {
+    // Names of several ranks may lie inside of each other.
+    for (size_t depth = 0; depth < outer_of.size(); ++depth) {
+      const auto next = outer_of.find(inner);
+      if (next == outer_of.end()) return false;
+      inner = next->second;
+      if (inner == outer) return outer_of.count(outer) > 0;
+    }
+    return false;
+  };
+  const auto is_explained = [&, all = *found](const SlowMeasurement& outer) {
     return std::any_of(all.begin(), all.end(), [&](const SlowMeasurement& inner) {
-      return inner.rank() == outer.rank() && IsInside(inner.name(), outer.name()) &&
+      return inner.rank() == outer.rank() && is_inside(inner.name(), outer.name()) &&
              inner.share_of_iteration() >= kMostOfExcess * outer.share_of_iteration();
     });
   };
@@ -185,7 +194,7 @@ void FindSlowMeasurements(const ClusterSummary& summary, double error, ClusterSt
       slow.set_share_of_iteration(iteration > 0 ? suspect->excess.seconds / iteration : 0);
     }
   }
-  RemoveOuter(&found);
+  RemoveOuter(summary.measurements(), &found);
   std::stable_sort(found.begin(), found.end(), [](const SlowMeasurement& a, const SlowMeasurement& b) {
     return a.share_of_iteration() > b.share_of_iteration();
   });

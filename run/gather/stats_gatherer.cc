@@ -42,6 +42,7 @@ StopwatchStats ForSummary(const StopwatchStats& stats) {
     kept_measurement.set_collective(measurement.collective());
     kept_measurement.set_sampled(measurement.sampled());
     kept_measurement.set_outermost(measurement.outermost());
+    if (measurement.sampled()) kept_measurement.set_outer(measurement.outer());
     *kept_measurement.mutable_per_interval() = Compact(measurement.per_interval());
     *kept_measurement.mutable_per_iteration() = Compact(measurement.per_iteration());
     kept_measurement.mutable_per_iteration()->clear_sketch();
