@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/dist/comm/rank_list.h"
+#include "ott/questions/answer/picture.h"
 #include "ott/questions/slow/cluster_table.h"
 #include "ott/questions/slow/rank_grid_picture.h"
 #include "ott/questions/slow/read_cluster_stats.h"
@@ -63,6 +64,19 @@ std::vector<Metric> MetricsOf(const ClusterStats& stats) {
   };
 }
 
+void AddMeasurementTable(const ClusterStats& stats, Document* document) {
+  constexpr int kMaxRows = 200;
+  MeasurementTable table;
+  *table.add_rows() = stats.iteration();
+  table.mutable_rows()->MergeFrom(stats.measurements());
+  if (table.rows_size() > kMaxRows) {
+    document->thinned.push_back(
+        absl::StrCat("of ", table.rows_size(), " measurements ", kMaxRows, " are listed"));
+    KeepFirst(kMaxRows, table.mutable_rows());
+  }
+  document->pictures["measurements"] = DrawMessage(table);
+}
+
 absl::StatusOr<Findings> Ask(const AskedRun& run) {
   Findings findings;
   const std::optional<ClusterStats> stats = ReadStats(run, &findings.problems);
@@ -72,8 +86,10 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
   AddNextOf(run.run_dir, &findings.answers[0]);
   findings.details = {{"Where the time goes", FormatClusterTable(*stats)}};
   findings.metrics = MetricsOf(*stats);
-  findings.draw = [run_dir = run.run_dir, world_size = std::max(stats->world_size(), 1),
-                   start = run.start_iteration()](const std::vector<int>& named, Document* document) {
+  findings.draw = [run_dir = run.run_dir, stats = *stats, start = run.start_iteration()](
+                      const std::vector<int>& named, Document* document) {
+    AddMeasurementTable(stats, document);
+    const int world_size = std::max(stats.world_size(), 1);
     if (const auto grid = ReadRankGrid(run_dir, world_size, start); grid.ok())
       AddRankGrid(*grid, named, document);
   };

@@ -98,6 +98,19 @@ const tests = {
     await close();
   },
 
+  async 'All fields of the measurements are columns'(browser) {
+    const {page, close} = await open(browser, 'known');
+    const heads = await page.$$eval('#measurements .drawing th', nodes => nodes.map(node => node.textContent));
+    const rows = await page.$$eval('#measurements .drawing tbody tr', nodes => nodes.map(node => [...node.children].map(cell => cell.textContent)));
+    const cell = (name, column) => rows.find(row => row[0] === name)[heads.indexOf(column)];
+    assert.strictEqual(cell('sum_loss', 'collective'), 'yes');
+    assert.strictEqual(cell('forward', 'max rank'), '1');
+    assert.strictEqual(cell('forward', 'max host'), 'node1');
+    assert(Number(cell('forward', 'max seconds')) > Number(cell('forward', 'mean')));
+    assert(heads.includes('standard deviation') && !heads.includes('over ranks'), String(heads));
+    await close();
+  },
+
   async 'The iterations show what was measured, and the outlier'(browser) {
     const {page, close} = await open(browser, 'known');
     const rows = await table(page, 'iterations');

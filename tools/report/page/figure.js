@@ -64,6 +64,24 @@ function download(name, text) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
+// A message as one row: its fields by their names, those of messages inside of it behind the name of that. Lists are left out.
+function rowOfMessage(message, before = '') {
+  return Object.assign({}, ...Object.entries(message).map(([field, value]) => {
+    const column = before + field.replaceAll('_', ' ');
+    if (Array.isArray(value)) return {};
+    if (value !== null && typeof value === 'object') return rowOfMessage(value, `${column} `);
+    return {[column]: typeof value === 'boolean' ? (value ? 'yes' : 'no') : value};
+  }));
+}
+
+// Messages of one kind as a table, with a column for each field that one of them has.
+function messageTable(messages) {
+  const rows = messages.map(message => rowOfMessage(message));
+  const isThere = column => rows.some(row => ![undefined, null, ''].includes(row[column]));
+  const columns = [...new Set(rows.flatMap(row => Object.keys(row)))].filter(isThere);
+  return {columns, rows: rows.map(row => columns.map(column => row[column] ?? null))};
+}
+
 function tableElement({columns, rows}) {
   const maxRows = 500;
   const body = rows.slice(0, maxRows).map(row => element('tr', {}, ...row.map(value => typeof value === 'number' ?
