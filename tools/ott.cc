@@ -12,6 +12,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/text_table.h"
 #include "ott/core/base/version.h"
 #include "ott/core/tensor/parallel_for.h"
 #include "ott/questions/answer/exit_code.h"
@@ -32,10 +33,12 @@ namespace {
 std::string DescribeError(const CLI::App* app, const CLI::Error& error) {
   const std::vector<CLI::App*> commands = app->get_subcommands();
   if (commands.empty() && !app->remaining().empty()) {
-    return absl::StrCat("ott: no command '", app->remaining().front(), "'; `ott --help` lists them\n");
+    return absl::StrCat("ott: no command '", ott::EscapeControlCharacters(app->remaining().front()),
+                        "'; `ott --help` lists them\n");
   }
   const std::string command = commands.empty() ? "ott" : "ott " + commands.front()->get_name();
-  return absl::StrCat(command, ": ", error.what(), "; `", command, " --help` shows an example\n");
+  return absl::StrCat(command, ": ", ott::EscapeControlCharacters(error.what()), "; `", command,
+                      " --help` shows an example\n");
 }
 
 // Those that `add` adds stand under the title in the help.

@@ -49,11 +49,15 @@ struct ProfFlags {
   ProfTableOptions table;
 };
 
+void PrintNote(const std::string& note) {
+  std::fprintf(stderr, "  %s\n", EscapeControlCharacters(note).c_str());
+}
+
 // Prints what was read, how much of it was joined, and what could not be used: beside the table, on stderr.
 void PrintNotes(const Profile& profile, const KernelJoin* join) {
-  std::fprintf(stderr, "%s (%s): %zu kernels, %zu copies and memsets, %lld ranges\n", profile.path.c_str(),
-               profile.schema.c_str(), profile.kernels.size(), profile.transfers.size(),
-               static_cast<long long>(profile.num_ranges));
+  std::fprintf(stderr, "%s (%s): %zu kernels, %zu copies and memsets, %lld ranges\n",
+               EscapeControlCharacters(profile.path).c_str(), profile.schema.c_str(), profile.kernels.size(),
+               profile.transfers.size(), static_cast<long long>(profile.num_ranges));
   if (join != nullptr) {
     constexpr const char* kStates[] = {
         "kernels joined to an op", "launched within ranges of which none is an op",
@@ -72,9 +76,9 @@ void PrintNotes(const Profile& profile, const KernelJoin* join) {
                    "  %lld launched by CUDA graphs: their ops are those of the capture, not of the launch\n",
                    static_cast<long long>(in_graphs));
     }
-    for (const std::string& note : join->notes) std::fprintf(stderr, "  %s\n", note.c_str());
+    for (const std::string& note : join->notes) PrintNote(note);
   }
-  for (const std::string& note : profile.notes) std::fprintf(stderr, "  %s\n", note.c_str());
+  for (const std::string& note : profile.notes) PrintNote(note);
 }
 
 void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
@@ -144,8 +148,8 @@ absl::StatusOr<std::string> TraceOfRun(const std::string& run_dir, const std::ve
   if (trace == traces.end())
     return absl::NotFoundError(absl::StrCat(run_dir, ": rank ", ranks[0], " has no trace of torch.profiler"));
   if (traces.size() > 1 && ranks.empty()) {
-    std::fprintf(stderr, "%s: rank %d's trace of %zu; --ranks names another\n", run_dir.c_str(), trace->first,
-                 traces.size());
+    std::fprintf(stderr, "%s: rank %d's trace of %zu; --ranks names another\n",
+                 EscapeControlCharacters(run_dir).c_str(), trace->first, traces.size());
   }
   return trace->second;
 }
