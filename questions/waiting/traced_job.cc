@@ -12,6 +12,7 @@
 #include "ott/core/base/text_table.h"
 #include "ott/core/statistics/policy.h"
 #include "ott/questions/kernels/collective_cost.h"
+#include "ott/questions/waiting/waiting_answer.h"
 
 namespace ott::waiting {
 namespace {
@@ -329,5 +330,22 @@ std::vector<std::string> HoldUpLines(const TracedJob& job) {
 }
 
 std::string FormatHoldUps(const TracedJob& job) { return absl::StrJoin(HoldUpLines(job), "\n") + "\n"; }
+
+Answer AnswerHoldUps(const TracedJob& job) {
+  Answer answer = MakeAnswer(kQuestion);
+  if (!job.hold_ups.found.empty()) {
+    answer.set_finding(Answer::BAD);
+  } else if (job.hold_ups.CanTell()) {
+    answer.set_finding(Answer::GOOD);
+  } else if (job.ranks.size() > 1) {
+    answer.set_finding(Answer::CANNOT_TELL);
+  }
+  AddSentences(HoldUpLines(job), &answer);
+  answer.set_how_sure(absl::StrCat(job.hold_ups.most_steps, job.has_steps ? " steps" : " parts of the trace",
+                                   ", and up to ", job.hold_ups.most_intervals,
+                                   " moments in them to which all traced ranks came"));
+  answer.add_pictures("arrivals");
+  return answer;
+}
 
 }  // namespace ott::waiting

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ott/questions/answer/answer.h"
 #include "ott/questions/waiting/collectives.h"
 #include "ott/questions/waiting/hold_ups.h"
 #include "ott/questions/waiting/time_split.h"
@@ -62,6 +63,8 @@ std::string FormatCollectives(const TracedJob& job, size_t limit);
 // Who waits for whom, or why that cannot be told. Lines without newlines, or one text that ends with one.
 std::vector<std::string> HoldUpLines(const TracedJob& job);
 std::string FormatHoldUps(const TracedJob& job);
+// The same as an answer; not asked of one rank alone.
+Answer AnswerHoldUps(const TracedJob& job);
 
 }  // namespace ott::waiting
 

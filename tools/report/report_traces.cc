@@ -19,7 +19,6 @@
 #include "ott/questions/saved/sampled_timeline.h"
 #include "ott/questions/waiting/arrivals_picture.pb.h"
 #include "ott/questions/waiting/traced_job.h"
-#include "ott/questions/waiting/waiting_answer.h"
 #include "tools/report/trace_piece.h"
 #include "tools/report/traces_timeline.h"
 
@@ -206,23 +205,6 @@ void AddWhatIsNoTrace(const std::string& directory, std::vector<std::string>* pr
   }
 }
 
-Answer AnswerHoldUps(const waiting::TracedJob& job) {
-  Answer answer = MakeAnswer(waiting::kQuestion);
-  if (!job.hold_ups.found.empty()) {
-    answer.set_finding(Answer::BAD);
-  } else if (job.hold_ups.CanTell()) {
-    answer.set_finding(Answer::GOOD);
-  } else if (job.ranks.size() > 1) {
-    answer.set_finding(Answer::CANNOT_TELL);
-  }
-  AddSentences(waiting::HoldUpLines(job), &answer);
-  answer.set_how_sure(absl::StrCat(job.hold_ups.most_steps, job.has_steps ? " steps" : " parts of the trace",
-                                   ", and up to ", job.hold_ups.most_intervals,
-                                   " moments in them to which all traced ranks came"));
-  answer.add_pictures("arrivals");
-  return answer;
-}
-
 }  // namespace
 
 std::vector<std::string> ListTraces(const std::string& directory) {
@@ -274,7 +256,7 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
   document.title = directory;
   document.subject =
       absl::StrCat(traces.size(), traces.size() == 1 ? " trace" : " traces", " of torch.profiler");
-  document.answers = {AnswerHoldUps(job)};
+  document.answers = {waiting::AnswerHoldUps(job)};
   document.problems = std::move(problems);
   document.details = {{"Where the time goes", waiting::FormatSplits(job)},
                       {"What the ranks do together", waiting::FormatCollectives(job, kTopCollectives)}};

@@ -69,14 +69,17 @@ absl::StatusOr<int> RunTrace(TraceFlags& flags) {
   OTT_ASSIGN_OR_RETURN(RunTraces traces, RunTraces::Find(flags.runs, flags.selection, flags.captures));
   if (!flags.output.empty()) OTT_RETURN_IF_ERROR(Join(traces, flags));
   bool has_answer = true;
+  Answer answer;
   if (flags.split || flags.collectives > 0) {
     const std::vector<waiting::RankProfile> rank_traces = traces.RankTraces();
     if (rank_traces.empty())
       return absl::InvalidArgumentError("--split and --collectives are for traces of torch.profiler");
     const waiting::TracedJob job = waiting::DescribeJob(rank_traces);
     if (flags.split) Print(flags.json ? waiting::SplitsToJson(job) : waiting::FormatSplits(job));
-    if (flags.collectives > 0)
+    if (flags.collectives > 0) {
       Print(waiting::FormatCollectives(job, flags.collectives) + waiting::FormatHoldUps(job));
+      answer = waiting::AnswerHoldUps(job);
+    }
   }
   if (flags.tree || flags.top > 0 || flags.gaps) {
     TraceReport report;
@@ -91,7 +94,8 @@ absl::StatusOr<int> RunTrace(TraceFlags& flags) {
     }
   }
   for (const std::string& note : traces.info().notes()) PrintError("trace", absl::DataLossError(note));
-  return traces.info().notes().empty() && has_answer ? kExitGood : kExitCouldNotTell;
+  const bool complete = traces.info().notes().empty() && has_answer;
+  return ExitCodeOf(complete || answer.finding() == Answer::BAD ? answer.finding() : Answer::CANNOT_TELL);
 }
 
 }  // namespace
@@ -138,7 +142,9 @@ void AddTraceCommand(const CommandLine& line) {
   command->add_flag("--gaps", flags->gaps,
                     "Print when devices had nothing to do, by what the host was doing");
   command->footer(
-      "Exit code: 0 all is there, 2 ranks, files or events are missing or cut (they are named).\n"
+      "Exit code: 0 all is there, 1 with --collectives: all wait for one rank, 2 it cannot be told whether; "
+      "or "
+      "ranks, files or events are missing or cut (they are named).\n"
       "Examples:\n  ott trace out/run -o trace.json.gz --max-size 300MB --tree\n"
       "  ott trace out/run --capture kernels.rank_*.sqlite -o trace.json --gaps\n"
       "  ott trace kernels.rank_00000.sqlite -o trace.json\n"
