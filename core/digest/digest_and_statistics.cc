@@ -158,14 +158,4 @@ absl::StatusOr<DigestAndStatistics> ComputeDigestAndStatistics(const TensorView&
   return result;
 }
 
-double EstimateNormOfDifference(const TensorSketch& a, const TensorSketch& b) {
-  double squares = 0;
-  for (int i = 0; i < TensorSketch::kNumSums; ++i) {
-    const double difference = static_cast<double>(a.sums[i]) - b.sums[i];
-    squares += difference * difference;
-  }
-  // Each element is in one sum.
-  return std::sqrt(squares);
-}
-
 }  // namespace ott

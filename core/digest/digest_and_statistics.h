@@ -48,9 +48,6 @@ struct DigestAndStatistics {
 // (statistics_on_device.h), unless the device has no room for it. Errors: as CloneToHost.
 absl::StatusOr<DigestAndStatistics> ComputeDigestAndStatistics(const TensorView& tensor);
 
-// Returns the estimated norm of the difference of the two tensors.
-double EstimateNormOfDifference(const TensorSketch& a, const TensorSketch& b);
-
 }  // namespace ott
 
 #endif  // OTT_CORE_DIGEST_DIGEST_AND_STATISTICS_H_

@@ -24,6 +24,17 @@ DigestAndStatistics Compute(const std::vector<T>& data) {
   return *result;
 }
 
+// Returns the estimated norm of the difference of the two tensors.
+double EstimateNormOfDifference(const TensorSketch& a, const TensorSketch& b) {
+  double squares = 0;
+  for (int i = 0; i < TensorSketch::kNumSums; ++i) {
+    const double difference = static_cast<double>(a.sums[i]) - b.sums[i];
+    squares += difference * difference;
+  }
+  // Each element is in one sum.
+  return std::sqrt(squares);
+}
+
 std::vector<float> Normal(int64_t count, uint64_t seed, float deviation = 1) {
   std::mt19937_64 random(seed);
   std::normal_distribution<float> normal(0, deviation);

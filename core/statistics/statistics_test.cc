@@ -13,7 +13,6 @@
 #include "gtest/gtest.h"
 #include "ott/core/statistics/block_shift.h"
 #include "ott/core/statistics/distributions.h"
-#include "ott/core/statistics/family.h"
 #include "ott/core/statistics/group_sequential.h"
 #include "ott/core/statistics/location.h"
 #include "ott/core/statistics/mean_difference.h"
@@ -24,7 +23,6 @@
 namespace ott {
 namespace {
 
-using ::testing::DoubleEq;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 
@@ -64,14 +62,6 @@ TEST(Location, SpreadOfNormalSamplesIsTheirStandardDeviation) {
   std::vector<double> samples(20000);
   for (double& sample : samples) sample = normal(random);
   EXPECT_NEAR(MedianAbsoluteDeviation(samples), 3, 0.1);
-}
-
-TEST(Family, HolmMultipliesTheSmallestPByAllAndTheLargestByOne) {
-  EXPECT_THAT(HolmAdjusted({0.01, 0.04, 0.03, 0.005}),
-              ElementsAre(DoubleNear(0.03, 1e-12), DoubleNear(0.06, 1e-12), DoubleNear(0.06, 1e-12),
-                          DoubleNear(0.02, 1e-12)));
-  EXPECT_THAT(HolmAdjusted({0.5, 0.9}), ElementsAre(DoubleEq(1), DoubleEq(1)));
-  EXPECT_THAT(HolmAdjusted({}), ElementsAre());
 }
 
 // Hours of sleep gained with two drugs (Student 1908); R's t.test() of them is quoted below.

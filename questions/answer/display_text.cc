@@ -54,11 +54,6 @@ size_t FirstBytes(std::string_view text, size_t num_characters) {
   return bytes;
 }
 
-std::string WithoutNewline(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
-}
-
 double Rounded(double value, int digits) {
   if (!std::isfinite(value)) return std::numeric_limits<double>::quiet_NaN();
   if (value == 0) return 0;

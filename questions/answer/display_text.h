@@ -19,8 +19,6 @@ std::string DisplayLines(std::string_view text, size_t max_bytes);
 // Returns the bytes that the first characters take, all of them where there are no more.
 size_t FirstBytes(std::string_view text, size_t num_characters);
 
-std::string WithoutNewline(std::string text);
-
 // Rounds to so many significant digits, so that JSON has no more; NaN for what is not finite.
 double Rounded(double value, int digits = 5);
 
