@@ -20,7 +20,7 @@ struct TextStyle {
 };
 
 // Returns the answers with a mark each (+ good, ! bad, ? cannot tell), what is missing, and then the details.
-// Of an answer of many lines the first are told; the details have the rest. Ends with a newline.
+// Tells the first lines of an answer of many; the details have the rest. Ends with a newline.
 std::string ToText(const Document& document, const TextStyle& style);
 
 // Does the same without details.
