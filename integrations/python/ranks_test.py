@@ -1,5 +1,5 @@
-"""Two ranks, by mpirun, by torchrun or by its variables: ranks_test.py [mpi4py] [fail]; with fail rank 1 raises, which is to
-end the job; with mpi4py they are those of its communicators."""
+"""Two ranks, by mpirun, by torchrun or by its variables: ranks_test.py [mpi4py | beside_mpi4py] [fail]; with fail rank 1 raises,
+which is to end the job; with mpi4py they are those of its communicators, with beside_mpi4py it is imported alone."""
 
 import os
 import sys
@@ -22,6 +22,8 @@ if sys.argv[1:2] == ["mpi4py"]:
     backwards.close()
     ranks = ott.ranks(MPI.COMM_WORLD)
 else:
+    if sys.argv[1:2] == ["beside_mpi4py"]:
+        from mpi4py import MPI  # noqa: F401
     ranks = ott.ranks()
 assert ranks.size == 2, "the ranks did not find together"
 assert ranks.rank == int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("RANK")))

@@ -46,7 +46,9 @@ def _make_ranks(communicator: Any, timeout: float) -> Ranks:
             communicator = "local"
     if communicator == "local":
         return _ott.local_ranks()
+    global _uses_mpi
     if communicator == "mpi":
+        _uses_mpi = True
         return _ott.mpi_ranks(None, timeout)
     if communicator == "tcp":
         port = None
@@ -57,8 +59,7 @@ def _make_ranks(communicator: Any, timeout: float) -> Ranks:
                 pass  # the error below names the variable
         return _ott.tcp_ranks(None, port, None, None, timeout)
     if hasattr(communicator, "py2f"):
-        global _communicator
-        _communicator = communicator
+        _uses_mpi = True
         return _ott.mpi_ranks(communicator.py2f(), timeout)
     raise TypeError(f"no communicator of mpi4py, nor 'mpi', 'tcp' or 'local': {communicator!r}")
 
@@ -170,8 +171,7 @@ class TrainingRun:
 _live_runs: "weakref.WeakSet[TrainingRun]" = weakref.WeakSet()
 _live_ranks: "weakref.WeakSet[Ranks]" = weakref.WeakSet()
 _process = os.getpid()
-# mpi4py's, if ranks were made of one.
-_communicator: Any = None
+_uses_mpi = False
 
 
 @atexit.register
@@ -188,6 +188,6 @@ def _close_what_is_open() -> None:
     if not hasattr(sys, "last_value"):
         for made in list(_live_ranks):
             made.close()
-    elif _communicator is not None:
+    elif _uses_mpi and "mpi4py.MPI" in sys.modules:
         # mpi4py would call it next.
-        _communicator.Abort(1)
+        sys.modules["mpi4py.MPI"].COMM_WORLD.Abort(1)
