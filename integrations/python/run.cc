@@ -109,7 +109,8 @@ std::shared_ptr<Ranks> MpiRanks(std::optional<int> communicator, double timeout)
 
 // None: by what torchrun sets.
 std::shared_ptr<Ranks> TcpRanks(std::optional<std::string> address, std::optional<int> port,
-                                std::optional<int> rank, std::optional<int> world_size, double timeout) {
+                                std::optional<int> rank, std::optional<int> world_size, double timeout,
+                                const std::string& job) {
   TcpOptions options;
   if (!address.has_value() || !port.has_value() || !rank.has_value() || !world_size.has_value()) {
     options = Check(TcpOptionsFromEnvironment());
@@ -119,6 +120,7 @@ std::shared_ptr<Ranks> TcpRanks(std::optional<std::string> address, std::optiona
   options.rank = rank.value_or(options.rank);
   options.world_size = world_size.value_or(options.world_size);
   options.timeout = Duration(timeout);
+  if (!job.empty()) options.job = job;
   return MakeRanks(WithoutGil([&] { return CreateTcpCommunicator(options); }));
 }
 
@@ -301,7 +303,7 @@ void DefineRun(py::module_& module) {
   module.def("local_ranks", [] { return std::make_shared<Ranks>(CreateLocalCommunicator()); });
   module.def("mpi_ranks", &MpiRanks, py::arg("communicator"), py::arg("timeout"));
   module.def("tcp_ranks", &TcpRanks, py::arg("address"), py::arg("port"), py::arg("rank"),
-             py::arg("world_size"), py::arg("timeout"));
+             py::arg("world_size"), py::arg("timeout"), py::arg("job") = "");
   // The fields of a configuration, in JSON: of a file, or of what OTT_CONFIG and OTT_RUN_DIR say.
   module.def("load_config", [](const std::optional<std::string>& path) {
     return ProtoToJson(ConfigFrom(path, std::nullopt), JsonLayout::kOneLine);

@@ -154,6 +154,7 @@ def tcp_ranks(
     rank: Optional[int],
     world_size: Optional[int],
     timeout: float,
+    job: str = ...,
 ) -> Ranks: ...
 
 class TrainingRun:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import secrets
 import socket
 import sys
 from typing import Any, Callable, Dict, Mapping, Optional, Union
@@ -38,13 +39,14 @@ def find_ranks() -> Any:
     rank, size = distributed.get_rank(), distributed.get_world_size()
     if size == 1:
         return ranks("local")
-    # By the job's own store, so that no port must be free on purpose.
+    # By the job's own store, so that no port must be free on purpose, and with a name: ranks that other processes started, such as
+    # one `timeout` each, are else taken for those of another job.
     store = distributed.distributed_c10d._get_default_store()
     key = f"ott/address {next(_numbers)}"
     if rank == 0:
-        store.set(key, f"{os.environ.get('MASTER_ADDR') or '127.0.0.1'} {_free_port()}")
-    address, port = store.get(key).decode().split()
-    return _ott.tcp_ranks(address, int(port), rank, size, _SECONDS_TO_MEET)
+        store.set(key, f"{os.environ.get('MASTER_ADDR') or '127.0.0.1'} {_free_port()} {secrets.token_hex(8)}")
+    address, port, job = store.get(key).decode().split()
+    return _ott.tcp_ranks(address, int(port), rank, size, _SECONDS_TO_MEET, job)
 
 
 def rank() -> int:
