@@ -75,7 +75,7 @@ def never_comes():
         time.sleep(1)
 
 
-def train(fault, kind, culprit, iterations, variant):
+def train(fault, kind, culprit, iterations, variant, module_seconds):
     import torch
     import torch.distributed as dist
     from torch import nn
@@ -87,7 +87,8 @@ def train(fault, kind, culprit, iterations, variant):
 
         def forward(self, x):
             if fault in TIMED:
-                time.sleep((0.006 if fault == "forward" and rank == culprit else 0.005) * (len(x) / 2.5 if variant == "uneven" else 1))
+                longer = 1.2 if fault == "forward" and rank == culprit else 1
+                time.sleep(module_seconds * longer * (len(x) / 2.5 if variant == "uneven" else 1))
             q, k, v = self.qkv(x).chunk(3, -1)
             mask = torch.ones(x.shape[1], x.shape[1]).tril(1 if fault == "mask" else 0)
             scores = (q @ k.transpose(-1, -2) / 4).masked_fill(mask == 0, -1e4)
@@ -184,18 +185,19 @@ def train(fault, kind, culprit, iterations, variant):
             torch.save([p.detach().clone() for p in model.parameters() if not hasattr(p, "to_local")], path)
 
 
-def start(ranks, directory, arguments, config=None, seconds=240):
-    """The output of the ranks, rank 0's first. What does not end by itself is ended once it has said why it hangs."""
+def start(ranks, directory, program, arguments, config=None, observed=True, seconds=240):
+    """The outputs of the ranks and their exit statuses. What does not end by itself is ended once it has said why it hangs."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     job = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "FAULTS_DIR": directory}
     job["OTT_RUN_DIR"] = os.path.join(directory, "run")
-    command = [*(["--config", config] if config else []), os.path.abspath(__file__), "--train", *arguments]
+    command = [*(["--config", config] if config else []), os.path.abspath(program), "--train", *arguments]
     outputs = [os.path.join(directory, f"output{rank}") for rank in range(ranks)]
-    running, failed = set(), False
+    running, statuses, failed = [], {}, False
     for rank, output in enumerate(outputs):
-        running.add(fork({**job, "RANK": str(rank), "LOCAL_RANK": str(rank)}, output, command))
+        running.append(fork({**job, "RANK": str(rank), "LOCAL_RANK": str(rank)}, output, command, observed))
+    processes = list(running)
     end = time.monotonic() + seconds
     while running and time.monotonic() < end:
         time.sleep(0.05)
@@ -203,6 +205,7 @@ def start(ranks, directory, arguments, config=None, seconds=240):
             ended, status = os.waitpid(process, os.WNOHANG)
             if ended:
                 running.remove(process)
+                statuses[process] = os.waitstatus_to_exitcode(status)
                 failed = failed or status != 0
         if failed:
             end = min(end, time.monotonic() + 3)
@@ -216,11 +219,11 @@ def start(ranks, directory, arguments, config=None, seconds=240):
     for output in outputs:
         with open(output, encoding="utf-8", errors="replace") as file:
             texts.append(file.read())
-    return "\n".join(texts)
+    return texts, [statuses.get(process) for process in processes]
 
 
-def fork(environment, output, arguments):
-    """A rank, as `python -m optim_test_tools ARGUMENTS` begins and ends, but for the import of PyTorch."""
+def fork(environment, output, arguments, observed):
+    """A rank, as `python [-m optim_test_tools] ARGUMENTS` begins and ends, but for the import of PyTorch."""
     sys.stdout.flush()
     process = os.fork()
     if process:
@@ -231,9 +234,15 @@ def fork(environment, output, arguments):
         os.dup2(file, 1)
         os.dup2(file, 2)
         os.environ.update(environment)
-        sys.argv = ["optim_test_tools", *arguments]
-        runpy.run_module("optim_test_tools", run_name="__main__", alter_sys=True)
+        if observed:
+            sys.argv = ["optim_test_tools", *arguments]
+            runpy.run_module("optim_test_tools", run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = list(arguments)
+            runpy.run_path(arguments[0], run_name="__main__")
         status = 0
+    except SystemExit as end:
+        status = end.code or 0
     except BaseException as error:  # noqa: BLE001  as the interpreter would
         sys.last_value = error
         traceback.print_exc()
@@ -252,7 +261,7 @@ def observe(fault, kind, ranks, culprit, variant, options):
     directory = tempfile.mkdtemp(prefix="ott_faults_")
     try:
         iterations = options.iterations if fault in TIMED else UNTIMED_ITERATIONS
-        arguments = [kind, str(culprit), str(iterations), variant or "none"]
+        arguments = [kind, str(culprit), str(iterations), variant or "none", str(options.module_ms)]
         config, settings = None, ""
         names = [fault]
         if is_compared(fault, kind):
@@ -269,20 +278,19 @@ def observe(fault, kind, ranks, culprit, variant, options):
         output = ""
         for name in names:
             os.makedirs(os.path.join(directory, name))
-            output += start(ranks, os.path.join(directory, name), [name, *arguments], config)
+            output += "\n".join(start(ranks, os.path.join(directory, name), __file__, [name, *arguments], config)[0])
         runs = [os.path.join(directory, name, "run") for name in names]
-        report = subprocess.run(
-            [options.ott, "report", runs[0], *(["--reference", runs[1]] if runs[1:] else [])],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        return output, "\n".join(report.stdout.decode("utf-8", "replace").split("\n")[:FIRST_SCREEN])
+        return output, first_screen(options.ott, runs[0], *(["--reference", runs[1]] if runs[1:] else []))
     finally:
         if options.keep:
             print("kept", directory)
         else:
             shutil.rmtree(directory, ignore_errors=True)
+
+
+def first_screen(ott, *arguments):
+    report = subprocess.run([ott, "report", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return "\n".join(report.stdout.decode("utf-8", "replace").split("\n")[:FIRST_SCREEN])
 
 
 def bad_answers(report):
@@ -293,8 +301,8 @@ def bad_answers(report):
 
 def main():
     if sys.argv[1:2] == ["--train"]:
-        fault, kind, culprit, iterations, variant = sys.argv[2:]
-        return train(fault, kind, int(culprit), int(iterations), variant)
+        fault, kind, culprit, iterations, variant, module_ms = sys.argv[2:]
+        return train(fault, kind, int(culprit), int(iterations), variant, float(module_ms) / 1000)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10, help="of each fault, kind and number of ranks")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
@@ -302,20 +310,12 @@ def main():
     parser.add_argument("--only", nargs="*", default=list(FAULTS), choices=list(FAULTS))
     parser.add_argument("--healthy", type=int, default=100, help="runs without a fault")
     parser.add_argument("--iterations", type=int, default=220)
+    parser.add_argument("--module-ms", type=float, default=20, help="of the module that a fault makes 20 %% slower, beside 20 ms of the loader")
     parser.add_argument("--ott", default=shutil.which("ott") or "bazel-bin/tools/ott", help="the command")
     parser.add_argument("--keep", action="store_true", help="keep the run directories")
     parser.add_argument("--show", action="store_true", help="print what each run printed")
     options = parser.parse_args()
-    os.environ["OMP_NUM_THREADS"] = "1"
-    # For all ranks: what DistributedDataParallel and FSDP2 import, too.
-    import torch._dynamo  # noqa: F401
-    import torch.distributed.fsdp  # noqa: F401
-
-    import optim_test_tools.torch  # noqa: F401
-
-    gc.collect()
-    gc.freeze()  # no rank looks through it again, which would copy it
-
+    import_for_all()
     seen, named, findings = collections.Counter(), collections.Counter(), 0
     cells = list(itertools.product(options.only, options.kinds, options.ranks))
     for run in range(options.runs):
@@ -332,6 +332,21 @@ def main():
             print(f"{fault:16}{kind:8}{ranks:6}{run + 1:6}{seen[cell]:6}{named[cell]:6}")
         print(f"healthy runs: {healthy.stop}, with a finding: {findings}", flush=True)
     return 0
+
+
+def import_for_all():
+    """Imports what each rank would else import by itself, DistributedDataParallel's and FSDP2's parts too."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import torch
+
+    if hasattr(torch, "compile"):
+        import torch._dynamo  # noqa: F401
+    import torch.distributed.fsdp  # noqa: F401
+
+    import optim_test_tools.torch  # noqa: F401
+
+    gc.collect()
+    gc.freeze()  # no rank looks through it again, which would copy it
 
 
 def look_for(fault, kind, ranks, run, options):

@@ -1,8 +1,10 @@
 """Small trainings on two ranks, each run as it is and again under observation: the bits must be the same, and what was
 observed is looked at. Runs under PyTorch 1.13 as under 2.13; what only one of them has is left out under the other."""
 
+import contextlib
 import glob
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -10,6 +12,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 import warnings
 
 import torch
@@ -192,6 +195,58 @@ class TorchTest(ObservedTestCase):
             return digest(model)
 
         self.check("exceptions", train, 5, forward=6, backward=5, optimizer=5)
+
+    def test_an_error_of_the_observation_ends_it_and_not_the_training(self):
+        from optim_test_tools.torch import _checkpoints, _collectives, _loaders, _modules, _operations
+
+        def train():
+            model, optimizer = make()
+            for i, batch in enumerate(batches(5)):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                dist.barrier()
+                optimizer.step()
+                if i == 0:
+                    torch.save({"x": 1}, os.path.join(DIRECTORY, f"any{RANK}"))
+                    self.assertEqual(torch.load(os.path.join(DIRECTORY, f"any{RANK}")), {"x": 1})
+            return digest(model)
+
+        alone = train()
+        for owner, name in (
+            (_checkpoints.Checkpoints, "taken"),
+            (_checkpoints.Checkpoints, "read"),
+            (_collectives.Collectives, "_prepare"),
+            (_loaders.Loaders, "name_of"),
+            (_modules.Modules, "_make_scope"),
+            (_operations._Mode, "_place"),
+        ):
+            with self.subTest(name), unittest.mock.patch.object(owner, name, side_effect=RuntimeError("ours")) as broken:
+                said = io.StringIO()
+                with contextlib.redirect_stderr(said), Observed(f"broken{name}", {"op_log": {"iterations": {"list": [4]}}}):
+                    if name == "read":
+                        torch.load(os.path.join(DIRECTORY, f"any{RANK}"))
+                    if name == "taken":
+                        torch.optim.SGD([torch.ones(1)], lr=1).load_state_dict(torch.optim.SGD([torch.ones(1)], lr=1).state_dict())
+                    self.assertEqual(alone, train())
+                broken.assert_called()
+                self.assertEqual(said.getvalue().count("no longer observed: RuntimeError: ours"), 1, said.getvalue())
+
+    def test_checkpoints_and_modules_of_other_kinds(self):
+        path = os.path.join(DIRECTORY, f"generator{RANK}")
+
+        def train():
+            torch.save({"generator": {"state": torch.arange(3), "param_groups": None}}, path)
+            torch.load(path)
+            torch.manual_seed(16)
+            model = nn.Sequential(torch.jit.script(nn.Linear(16, 8)), nn.Linear(8, 4))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for batch in batches(5):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        self.check("other_kinds", train, 5, forward=5, backward=5, optimizer=5)
 
     def test_workers_of_a_loader(self):
         def train():

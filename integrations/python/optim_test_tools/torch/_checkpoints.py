@@ -17,7 +17,8 @@ class Checkpoints:
         if not isinstance(contents, dict):
             return
         for key, value in contents.items():
-            if isinstance(value, dict) and value.get("state") and "param_groups" in value:
+            state = value.get("state") if isinstance(value, dict) and "param_groups" in value else None
+            if isinstance(state, dict) and state:
                 where = source if isinstance(source, (str, os.PathLike)) else "a checkpoint"
                 self._unused = f"{where} has an optimizer's state in {key!r}"
 

@@ -67,6 +67,7 @@ class Collectives:
 
     def __init__(self, observer: Any):
         self._observer = observer
+        self.fail = observer.fail
         self._inside = False
         self._told: Dict[str, Tuple[Any, ...]] = {}
         self._labels: Dict[int, Tuple[str, List[int]]] = {}
@@ -103,11 +104,7 @@ class Collectives:
                 self._observer.start(None)
             if self._inside or not self._observer.measures_this_thread():
                 return original(*args, **kwargs)
-            try:
-                measurement = self._prepare(name, args, kwargs, is_functional)
-            except Exception as error:  # noqa: BLE001  whatever it is, the training goes on
-                self._observer.fail(error)
-                return original(*args, **kwargs)
+            measurement = self._prepare(name, args, kwargs, is_functional)
             operations = self._observer.operations
             operation = None
             if operations.is_on and not kwargs.get("async_op") and name not in _PEERS and not is_functional:
@@ -228,6 +225,7 @@ class Collectives:
         work = group.allreduce([buffer])
         return work.get_future().then(_first_tensor)
 
+    @_hooks.guarded
     def _begin_reduction(self, bucket: Any) -> None:
         if not self._observer.is_on():
             return

@@ -11,6 +11,8 @@ from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import torch
 
+from .._errors import AbortedError
+
 OWN_FOLDERS = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # While torch.compile traces, what is observed must leave nothing in the graph.
@@ -32,10 +34,49 @@ def is_transforming() -> bool:
 ALWAYS = {"always_call": True} if int(torch.__version__.split(".")[0]) >= 2 else {}
 
 
+def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Ends the observation if something goes wrong in it, and never the training. For methods of classes that have a fail(error)."""
+
+    @functools.wraps(method)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except AbortedError:
+            raise  # as the configuration wants
+        except Exception as error:  # noqa: BLE001  whatever it is
+            self.fail(error)
+            return None
+
+    return run
+
+
+class _Call:
+    """A function that is observed, and what became of its call."""
+
+    __slots__ = ("function", "error", "has_ended", "result")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.error: Optional[BaseException] = None
+        self.has_ended = False
+        self.result: Any = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            self.result = self.function(*args, **kwargs)
+        except BaseException as error:
+            self.error = error
+            raise
+        self.has_ended = True
+        return self.result
+
+
 class Patches:
     """Attributes that were replaced, to be put back."""
 
-    def __init__(self) -> None:
+    def __init__(self, fail: Callable[[Exception], None]) -> None:
+        """fail: is told of errors of what was put around a function, which the function's caller does not see."""
+        self._fail = fail
         self._undo: List[Callable[[], None]] = []
 
     def wrap(self, owner: Any, name: str, around: Callable[..., Any], also: Tuple[Any, ...] = ()) -> None:
@@ -48,7 +89,16 @@ class Patches:
         def observed(*args: Any, **kwargs: Any) -> Any:
             if is_compiling():
                 return original(*args, **kwargs)
-            return around(original, *args, **kwargs)
+            call = _Call(original)
+            try:
+                return around(call, *args, **kwargs)
+            except Exception as error:  # noqa: BLE001  whatever it is
+                if error is call.error or isinstance(error, AbortedError):
+                    raise
+                self._fail(error)
+            if call.error is not None:
+                raise call.error
+            return call.result if call.has_ended else original(*args, **kwargs)
 
         observed._observed_by_ott = True  # type: ignore[attr-defined]
         for place in (owner, *also):
@@ -148,7 +198,7 @@ def tensors_in(data: Any) -> Iterator[torch.Tensor]:
     elif isinstance(data, (list, tuple)):
         for item in data:
             yield from tensors_in(item)
-    elif hasattr(data, "values") and hasattr(data, "keys"):
+    elif callable(getattr(data, "values", None)) and hasattr(data, "keys"):
         for item in data.values():
             yield from tensors_in(item)
 

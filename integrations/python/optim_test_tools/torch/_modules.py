@@ -34,8 +34,9 @@ class Modules:
     """Looks from begin() to end(), which are called around a forward pass. Of a model that is compiled nothing is seen, as
     torch.compile() would compile again for the hooks."""
 
-    def __init__(self, models: Any):
+    def __init__(self, models: Any, fail: Callable[[Exception], None]):
         self._models = models
+        self.fail = fail
         self._num_models = 0
         self._names: Dict[int, str] = {}
         self._scopes: Dict[int, Tuple[Any, Any]] = {}  # by identity, beside a weak reference
@@ -71,6 +72,7 @@ class Modules:
             self._hooks.pop().remove()
         self._close(0)
 
+    @_hooks.guarded
     def _enter(self, module: Any, args: Any) -> None:
         if get_ident() != self._thread or not self._measures or _hooks.is_compiling():
             return
@@ -85,6 +87,7 @@ class Modules:
             scope.__enter__()
         self._open.append((module, scope))
 
+    @_hooks.guarded
     def _leave(self, module: Any, args: Any, output: Any) -> None:
         if get_ident() != self._thread or _hooks.is_compiling():
             return
@@ -108,7 +111,9 @@ class Modules:
         return scope
 
     def _make_scope(self, module: Any) -> Any:
-        place = _hooks.place_of(type(module).forward) or _hooks.place_of_caller()
+        # TorchScript's modules have none where others do, and not even an AttributeError that getattr() takes.
+        place = "" if isinstance(module, torch.jit.ScriptModule) else _hooks.place_of(type(module).forward)
+        place = place or _hooks.place_of_caller()
         # The stopwatch finds interned names fastest.
         return _ott.Scope(sys.intern(f"module {self._names[id(module)]}, {place}".rstrip(", ")))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import sys
 import warnings
 import weakref
 from threading import get_ident
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
 import torch
 
@@ -34,22 +33,6 @@ _optimizer_module = sys.modules["torch.optim.optimizer"]
 _HAS_STEP_HOOKS = hasattr(_optimizer_module, "register_optimizer_step_pre_hook")
 
 
-def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Ends the observation if something goes wrong in it, and never the training."""
-
-    @functools.wraps(method)
-    def guarded(self: "Observer", *args: Any, **kwargs: Any) -> Any:
-        try:
-            return method(self, *args, **kwargs)
-        except AbortedError:
-            raise  # as the configuration wants
-        except Exception as error:  # noqa: BLE001  whatever it is
-            self.fail(error)
-            return None
-
-    return guarded
-
-
 class Observer:
     """Observes the training of this process from install() to finish().
 
@@ -65,7 +48,7 @@ class Observer:
         self._name = name
         self._process = os.getpid()
         self._thread: Optional[int] = None
-        self._patches = _hooks.Patches()
+        self._patches = _hooks.Patches(self.fail)
         self._said: List[str] = []
         self._run: Optional[TrainingRun] = None
         self._failed = False
@@ -73,9 +56,9 @@ class Observer:
         self.stopwatch = Stopwatch()
         self.models = Models()
         self.collectives = Collectives(self)
-        self.operations = Operations(self.models)
+        self.operations = Operations(self.models, self.fail)
         self.tensors = Tensors(self.models, self.operations, activations)
-        self._modules = _modules.Modules(self.models)
+        self._modules = _modules.Modules(self.models, self.fail)
         self._parts = Parts(self._modules, self.operations)
         self._loaders = Loaders()
         self._checkpoints = Checkpoints()
@@ -232,7 +215,7 @@ class Observer:
         if root is None:  # else its forward pass begins now
             self._begin_gap()
 
-    @_guarded
+    @_hooks.guarded
     def finish(self) -> None:
         """Ends the last iteration, writes and prints what was measured. Collective over the ranks."""
         if not self.is_on():
@@ -337,7 +320,7 @@ class Observer:
             return
         self._begin_forward(module, args, _hooks.keyword_arguments(2))
 
-    @_guarded
+    @_hooks.guarded
     def _begin_forward(self, module: Any, args: Any, kwargs: Dict[str, Any]) -> None:
         trains = torch.is_grad_enabled()
         if not trains and self._forward_end is None:
@@ -363,6 +346,7 @@ class Observer:
         self._unwatch_modules()
         self._forward_end = module.register_forward_hook(self._after_module, **_hooks.ALWAYS)
 
+    @_hooks.guarded
     def _after_module(self, module: Any, args: Any, output: Any) -> None:
         handle, self._forward_end = self._forward_end, None
         if handle is not None:
@@ -421,7 +405,7 @@ class Observer:
                 if self._closure_of is not None:
                     self._begin_update(has_closure=True)
 
-    @_guarded
+    @_hooks.guarded
     def _add_loss(self, args: Any, kwargs: Any) -> None:
         if self.tensors.active:
             self.tensors.add_loss(self._micro_step, args[0] if args else kwargs.get("tensors"))
@@ -436,7 +420,7 @@ class Observer:
             self._add_norm(norm)
         return norm
 
-    @_guarded
+    @_hooks.guarded
     def _add_norm(self, norm: torch.Tensor) -> None:
         self.tensors.add_norm(norm)
 
@@ -459,7 +443,7 @@ class Observer:
         if not _hooks.is_compiling():
             self._end_step(optimizer)
 
-    @_guarded
+    @_hooks.guarded
     def _begin_step(self, optimizer: Any, has_closure: bool) -> None:
         if self._run is None:
             self.start(None)
@@ -479,7 +463,7 @@ class Observer:
                 self._begin_update(has_closure=False)
         self._in_step += 1
 
-    @_guarded
+    @_hooks.guarded
     def _begin_update(self, has_closure: bool) -> None:
         """The gradients are there: in a step with a closure, after its first backward pass."""
         optimizer, self._closure_of = self._closure_of, None
@@ -491,7 +475,7 @@ class Observer:
                 parameters, state = self.models.updated(optimizer), self.models.optimizer_state()
             self.operations.begin_updates(type(optimizer).__name__, parameters, state)
 
-    @_guarded
+    @_hooks.guarded
     def _end_step(self, optimizer: Any) -> None:
         if not self.measures_this_thread() or self._in_step == 0:
             return
@@ -516,7 +500,7 @@ class Observer:
             self._end_skipped_step(optimizer)
         return result
 
-    @_guarded
+    @_hooks.guarded
     def _end_skipped_step(self, optimizer: Any) -> None:
         """Ends the iteration also if gradients are infinite and a scaler leaves the step out."""
         self.models.add_optimizer(optimizer)
@@ -570,7 +554,7 @@ class Observer:
         if rank in verdict.get("culprits", []):
             print(f"ott: rank {rank} stands here, {texts[0]}", file=sys.stderr, flush=True)
 
-    @_guarded
+    @_hooks.guarded
     def add_local_gradients(self, parameters: Any, gradients: Any) -> None:
         self.tensors.add_local_gradients(parameters, gradients)
 

@@ -4,7 +4,7 @@ module and the line of the program that called it, for `ott origin`."""
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -21,8 +21,9 @@ _WRITERS = {"bernoulli_", "copy_", "exponential_", "fill_", "normal_", "random_"
 class Operations:
     """Logs from begin() to end(), which are called around each iteration that is selected."""
 
-    def __init__(self, models: Any):
+    def __init__(self, models: Any, fail: Callable[[Exception], None]):
         self._models = models
+        self.fail = fail
         self._mode: Optional[_Mode] = None
         self._hooks: List[Any] = []
         self._names: Dict[int, str] = {}
@@ -137,15 +138,28 @@ class _Mode(TorchDispatchMode):
         kwargs = kwargs or {}
         if not self.logs or not _is_logged(func):
             return func(*args, **kwargs)
+        operation, result = self._begin(func, args, kwargs), None
+        try:
+            result = func(*args, **kwargs)
+            return result
+        finally:
+            self._end(operation, result)
+
+    def fail(self, error: Exception) -> None:
+        self.logs = False
+        self._operations.fail(error)
+
+    @_hooks.guarded
+    def _begin(self, func: Any, args: Any, kwargs: Any) -> Any:
         module, file, line = self._place()
         name = func._schema.name.split("::")[-1]
         inputs = [_plain(tensor) for tensor in _hooks.tensors_in([args[1:] if name in _WRITERS else args, kwargs])]
-        operation = _ott.Operation(name, "operation", module, self._operations.phase, file, line, inputs)
-        try:
-            result = func(*args, **kwargs)
+        return _ott.Operation(name, "operation", module, self._operations.phase, file, line, inputs)
+
+    @_hooks.guarded
+    def _end(self, operation: Any, result: Any) -> None:
+        if operation is not None:
             operation.set_outputs([_plain(tensor) for tensor in _hooks.tensors_in(result)])
-            return result
-        finally:
             operation.close()
 
     def _place(self) -> Tuple[str, str, int]:
