@@ -224,6 +224,25 @@ TEST(MergeStats, NamesAMeasurementThatIsASmallPartOfTheIteration) {
   EXPECT_NEAR(slow.share_of_iteration(), 0.004, 1e-5);
 }
 
+TEST(MergeStats, BesideASlowRankTriflesOfTheOthersAreNotNamed) {
+  const auto names = [](double excess) {
+    std::vector<StopwatchStats> reports;
+    for (int rank = 0; rank < 4; ++rank) {
+      const double forward = rank == 2 ? 0.018 : 0.010;
+      const double project = 1e-4 + (rank == 0 ? excess : 0);
+      reports.push_back(
+          Report(rank, 0.030,
+                 {{"forward", forward}, {"project", project}, {"allreduce*", 0.029 - forward - project}}));
+    }
+    std::vector<std::string> found;
+    const ClusterStats stats = MergeStats(reports, 4);
+    for (const SlowMeasurement& slow : stats.slow_measurements()) found.push_back(slow.name());
+    return found;
+  };
+  EXPECT_THAT(names(0.0003), IsEmpty());
+  EXPECT_THAT(names(0.0005), ElementsAre("project"));
+}
+
 TEST(MergeStats, AModuleThatIsSlowByOneInsideOfItIsNotNamed) {
   std::vector<StopwatchStats> reports;
   for (int rank = 0; rank < 4; ++rank) {

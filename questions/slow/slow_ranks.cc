@@ -175,11 +175,13 @@ void FindSlowMeasurements(const ClusterSummary& summary, double error, ClusterSt
   if (num_compared == 0) return;
   const double level = error / static_cast<double>(num_compared);
   const double iteration = summary.iteration().over_ranks.mean();
+  const double of_straggler = stats.straggler().work_seconds() - stats.straggler().median_work_seconds();
+  const double min_seconds = std::max(kMinMeasurementShare * iteration, kMinShareOfStraggler * of_straggler);
   std::vector<SlowMeasurement> found;
   for (const ClusterSummary::Row& measurement : summary.measurements()) {
     for (const auto& [unused_group, times] : measurement.times) {
       const std::optional<RankTimes::Suspect> suspect = times.MostSuspicious();
-      if (!suspect || !StandsOut(*suspect, level, kMinMeasurementShare * iteration)) continue;
+      if (!suspect || !StandsOut(*suspect, level, min_seconds)) continue;
       // The verdict on the work says it already.
       if (stats.straggler().measurement() == measurement.name &&
           stats.straggler().rank() == suspect->entry.rank) {

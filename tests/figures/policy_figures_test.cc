@@ -50,6 +50,8 @@ TEST(PolicyFigures, ThePageHasTheErrorsAndSizesOfThePolicy) {
                         "the work, %s for a measurement, %s for waiting",
                         Percent(kMinExcess), Percent(kMinWorkShare), Percent(kMinMeasurementShare),
                         Percent(kHoldUpIterationShare))));
+  EXPECT_THAT(text, HasSubstr(absl::StrFormat("if its excess is below %s of that rank's",
+                                              Percent(kMinShareOfStraggler))));
   EXPECT_THAT(text, HasSubstr(absl::StrFormat("(at %s)", Percent(kPartError))));
 }
 
