@@ -427,6 +427,8 @@ PROGRAMS = [
     compiled, recomputed, convolutions, workers, distilled, averaged, sharded, pipelined, newton, resumed,
     stepped_in_backward, uneven, partitioned, per_sample, recurrent, played,
 ]  # fmt: skip
+if not hasattr(torch, "compile"):  # PyTorch 1.13
+    PROGRAMS = [p for p in PROGRAMS if p not in (compiled, distilled, sharded, pipelined, stepped_in_backward, per_sample)]
 
 
 def run(name):
