@@ -80,3 +80,9 @@ def loader(n=32, **options):
 
 def loss_of(model, data):
     return F.cross_entropy(model(data[0]), data[1])
+
+
+def step(optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()

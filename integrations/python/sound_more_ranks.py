@@ -6,13 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sound_common import AT, ConvNet, Net, batch, images, loss_of
-
-
-def step(optimizer, loss):
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
+from sound_common import AT, ConvNet, Net, batch, images, loss_of, step
 
 
 def wrapped(model=None, **options):

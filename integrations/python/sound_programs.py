@@ -30,17 +30,28 @@ from torch.nn import functional as F
 import optim_test_tools as ott
 
 import sound_documented
+import sound_feeds
 import sound_healthy
-import sound_kinds
+import sound_layers
+import sound_lookalikes
 import sound_more_ranks
+import sound_networks
+import sound_overlooked
 import sound_planted
 import sound_ranks
+import sound_ranks_overlooked
+import sound_steps
 from sound_common import new_directory, set_directory, start_observation
 
 warnings.filterwarnings("ignore")
-ALONE = sound_planted.PROGRAMS + sound_healthy.PROGRAMS + sound_documented.PROGRAMS + sound_kinds.PROGRAMS
-TOGETHER = sound_ranks.PROGRAMS + sound_more_ranks.PROGRAMS
-FAULTS = sound_planted.FAULTS + sound_ranks.FAULTS + sound_documented.FAULTS + sound_more_ranks.FAULTS
+_ALONE = (
+    sound_planted, sound_healthy, sound_documented, sound_overlooked,
+    sound_networks, sound_layers, sound_steps, sound_feeds, sound_lookalikes,
+)
+_TOGETHER = (sound_ranks, sound_more_ranks, sound_ranks_overlooked)
+ALONE = [program for programs in _ALONE for program in programs.PROGRAMS]
+TOGETHER = [program for programs in _TOGETHER for program in programs.PROGRAMS]
+FAULTS = [fault for programs in (*_ALONE, *_TOGETHER) for fault in getattr(programs, "FAULTS", [])]
 
 
 def run_alone(program, fault, seed):

@@ -1,0 +1,564 @@
+"""Healthy programs that look like faults of one process, written down before they were run. Each takes `fault`, which is empty."""
+
+import copy
+import itertools
+
+import numpy
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, Dataset
+
+from sound_common import ConvNet, Language, Net, batch, images, loader, loss_of, step
+
+
+def tied_late(fault):
+    """Weights are tied after the optimizer was made, which keeps one that no model has."""
+    model = Language(tied=False)
+    optimizer = torch.optim.AdamW(model.parameters())
+    model.head.weight = model.embedding.weight
+    for _ in range(6):
+        tokens = torch.randint(20, (4, 7))
+        step(optimizer, F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()))
+
+
+def norms_frozen_by_train(fault):
+    """train() keeps norm layers in eval mode, whose scales do not learn."""
+
+    class Model(ConvNet):
+        def train(self, mode=True):
+            super().train(mode)
+            self.norm.eval().requires_grad_(False)
+            return self
+
+    model = Model().train()
+    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    for _ in range(6):
+        step(optimizer, loss_of(model, images()))
+
+
+def alternating(fault):
+    """One loop, of which each second iteration trains the critic, and the others the generator."""
+    G, D = nn.Linear(4, 8), nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+    optimizers = [torch.optim.Adam(part.parameters(), 1e-3) for part in (D, G)]
+    for i in range(10):
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        fake = G(torch.randn(8, 4))
+        if i % 2 == 0:
+            loss = F.softplus(-D(torch.randn(8, 8))).mean() + F.softplus(D(fake.detach())).mean()
+        else:
+            loss = F.softplus(-D(fake)).mean()
+        loss.backward()
+        optimizers[i % 2].step()
+
+
+def lazy_penalty(fault):
+    """A penalty on the critic's gradient in every third iteration, as a step of its own."""
+    G, D = nn.Linear(4, 8), nn.Sequential(nn.Linear(8, 16), nn.Softplus(), nn.Linear(16, 1))
+    og, od = torch.optim.Adam(G.parameters(), 1e-3), torch.optim.Adam(D.parameters(), 1e-3)
+    for i in range(8):
+        step(od, F.softplus(-D(torch.randn(8, 8))).mean() + F.softplus(D(G(torch.randn(8, 4)).detach())).mean())
+        if i % 3 == 0:
+            x = torch.randn(8, 8, requires_grad=True)
+            (g,) = torch.autograd.grad(D(x).sum(), x, create_graph=True)
+            step(od, 3 * g.square().sum(1).mean() + 0 * D(x).mean())
+        step(og, F.softplus(-D(G(torch.randn(8, 4)))).mean())
+
+
+def units_reset(fault):
+    """Units that died are drawn anew, and their state is cleared."""
+    model = Net(dropout=0)
+    optimizer = torch.optim.Adam(model.parameters())
+    for i in range(8):
+        step(optimizer, loss_of(model, batch()))
+        if i % 3 == 2:
+            with torch.no_grad():
+                model.body.weight[:4] = 0.1 * torch.randn(4, 8)
+                model.head.weight[:, :4] = 0
+                for name in ("exp_avg", "exp_avg_sq"):
+                    optimizer.state[model.body.weight][name][:4] = 0
+
+
+def shrunk_and_perturbed(fault):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for i in range(9):
+        if i % 3 == 0:
+            for p in model.parameters():
+                p.data = 0.8 * p.data + 0.01 * torch.randn_like(p)
+        step(optimizer, loss_of(model, batch()))
+
+
+def masked(fault):
+    """Lottery tickets: gradients and weights are multiplied by a mask, and some parameters are wholly masked."""
+    model = Net(dropout=0)
+    masks = [(torch.rand_like(p) > 0.5).float() for p in model.parameters()]
+    masks[1].zero_()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(6):
+        optimizer.zero_grad()
+        loss_of(model, batch()).backward()
+        for p, mask in zip(model.parameters(), masks):
+            p.grad.mul_(mask)
+        optimizer.step()
+        for p, mask in zip(model.parameters(), masks):
+            p.data.mul_(mask)
+
+
+def repeated_batches(fault):
+    """A curriculum: easy samples first, each batch three times, never shuffled."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for stage in (8, 16, 32):
+        for x, y in loader(stage):
+            for _ in range(3):
+                step(optimizer, F.cross_entropy(model(x), y))
+
+
+def evaluated_with_the_same(fault):
+    """The loader that trains is the one that evaluates, in each epoch."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    data = loader(16)
+    for _ in range(4):
+        model.train()
+        for x, y in data:
+            step(optimizer, F.cross_entropy(model(x), y))
+        model.eval()
+        with torch.no_grad():
+            for x, y in data:
+                F.cross_entropy(model(x), y)
+
+
+def learned_by_heart(fault):
+    """One batch for ever, by a loader of a single batch that is begun anew in each step."""
+    model = Net(dropout=0)
+    optimizer = torch.optim.Adam(model.parameters())
+    data = loader(4)
+    for _ in range(8):
+        x, y = next(iter(data))
+        step(optimizer, F.cross_entropy(model(x), y))
+
+
+def stepped_in_backward(fault):
+    """Each parameter has an optimizer of its own, which steps as soon as the gradient is there."""
+    model = Net()
+    optimizers = {p: torch.optim.SGD([p], 0.1) for p in model.parameters()}
+
+    def apply(p):
+        optimizers[p].step()
+        optimizers[p].zero_grad()
+
+    for p in model.parameters():
+        p.register_post_accumulate_grad_hook(apply)
+    for _ in range(6):
+        loss_of(model, batch()).backward()
+
+
+class Lion(torch.optim.Optimizer):
+    """The sign of an average."""
+
+    def __init__(self, parameters, lr):
+        super().__init__(parameters, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    average = self.state[p].setdefault("average", torch.zeros_like(p))
+                    p.add_((0.9 * average + 0.1 * p.grad).sign(), alpha=-group["lr"])
+                    average.lerp_(p.grad, 0.01)
+
+
+def signed(fault):
+    model = Net()
+    optimizer = Lion(model.parameters(), 1e-3)
+    for _ in range(6):
+        step(optimizer, loss_of(model, batch()))
+
+
+def hooked(fault):
+    """Hooks center gradients and add noise to them."""
+    model = Net()
+    for p in model.parameters():
+        p.register_hook(lambda g: g - g.mean() + 0.01 * torch.randn_like(g))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(6):
+        step(optimizer, loss_of(model, batch()))
+
+
+def frozen_by_rate(fault):
+    """The body stands still by a rate of 0."""
+    model = Net()
+    optimizer = torch.optim.AdamW([{"params": [*model.body.parameters(), *model.norm.parameters()], "lr": 0.0}, {"params": model.head.parameters()}])
+    for _ in range(6):
+        step(optimizer, loss_of(model, batch()))
+
+
+def swapped(fault):
+    """Evaluations use an average of the weights, which is put in and out again."""
+    model = Net()
+    average = copy.deepcopy(model.state_dict())
+    optimizer = torch.optim.Adam(model.parameters())
+    for i in range(8):
+        step(optimizer, loss_of(model, batch()))
+        for name, value in model.state_dict().items():
+            average[name].lerp_(value, 0.1)
+        if i % 3 == 2:
+            kept = copy.deepcopy(model.state_dict())
+            model.load_state_dict(average)
+            model.eval()
+            with torch.no_grad():
+                model(batch()[0])
+            model.load_state_dict(kept)
+            model.train()
+
+
+def restarted_warm(fault):
+    """The optimizer's state is cleared as each cycle of rates begins."""
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters())
+    schedule = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 3)
+    for i in range(9):
+        if i % 3 == 0:
+            optimizer.state.clear()
+        step(optimizer, loss_of(model, batch()))
+        schedule.step()
+
+
+def checked_first(fault):
+    """Two batches are evaluated before the training begins."""
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters())
+    model.eval()
+    with torch.no_grad():
+        for x, _ in itertools.islice(loader(), 2):
+            model(x)
+    model.train()
+    for x, y in loader(shuffle=True):
+        step(optimizer, F.cross_entropy(model(x), y))
+
+
+def skipped_by_hand(fault):
+    """Steps with gradients that are not finite are left out by the program."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for i in range(8):
+        optimizer.zero_grad()
+        (loss_of(model, batch()) * (float("nan") if i in (2, 5) else 1)).backward()
+        if all(torch.isfinite(p.grad).all() for p in model.parameters()):
+            optimizer.step()
+
+
+def two_losses(fault):
+    """Two losses of one graph, each with a backward pass."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(6):
+        optimizer.zero_grad()
+        x, y = batch()
+        out = model(x)
+        F.cross_entropy(out, y).backward(retain_graph=True)
+        (0.1 * out.square().mean()).backward()
+        optimizer.step()
+
+
+def drawn_often(fault):
+    """Monte Carlo dropout by F.dropout() without a flag: each input is evaluated several times."""
+
+    class Model(Net):
+        def forward(self, x):
+            return self.head(F.dropout(self.norm(self.body(x)).relu(), 0.3))
+
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(3):
+        model.train()
+        for _ in range(2):
+            step(optimizer, loss_of(model, batch()))
+        model.eval()
+        with torch.no_grad():
+            for _ in range(2):
+                x = batch()[0]
+                torch.stack([model(x) for _ in range(4)]).std(0)
+
+
+def drops_always(fault):
+    """Tacotron's first layers drop in evaluations, too, as their flag says."""
+
+    class Model(Net):
+        def forward(self, x):
+            return self.head(F.dropout(self.norm(self.body(x)).relu(), 0.5, training=True))
+
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(3):
+        model.train()
+        for _ in range(2):
+            step(optimizer, loss_of(model, batch()))
+        model.eval()
+        with torch.no_grad():
+            for _ in range(3):
+                model(batch()[0])
+
+
+def attending(fault):
+    """PyTorch's own attention with dropout, which is evaluated; a frozen part in eval mode within training."""
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention, self.head = nn.MultiheadAttention(8, 2, 0.2, batch_first=True), nn.Linear(8, 4)
+            self.frozen = nn.TransformerEncoderLayer(8, 2, 16, 0.2, batch_first=True).requires_grad_(False).eval()
+
+        def forward(self, x):
+            x = x + self.attention(x, x, x, need_weights=len(x) % 2 == 0)[0]
+            return self.head(F.dropout(self.frozen(x).mean(1), 0.1, self.frozen.training))
+
+    model = Model()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for i in range(6):
+        model.train()
+        model.frozen.eval()
+        step(optimizer, F.cross_entropy(model(torch.randn(6, 4, 8)), torch.randint(4, (6,))))
+        model.eval()
+        with torch.no_grad():
+            model(torch.randn(5 + i % 2, 4, 8))
+
+
+def dropout_later(fault):
+    """Functional dropout begins after some steps."""
+
+    class Model(Net):
+        num_passes = 0
+
+        def forward(self, x):
+            self.num_passes += 1
+            h = self.norm(self.body(x)).relu()
+            return self.head(F.dropout(h, 0.2, training=self.training and self.num_passes > 4))
+
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(8):
+        step(optimizer, loss_of(model, batch()))
+
+
+def remembered(fault):
+    """A-GEM: a gradient of old samples is kept, and the new one is projected where they disagree."""
+    model = Net(dropout=0)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    memory = itertools.cycle(loader(16, shuffle=True))
+    for (x, y), (u, v) in zip(loader(32, shuffle=True), memory):
+        optimizer.zero_grad()
+        F.cross_entropy(model(u), v).backward()
+        old = [p.grad.clone() for p in model.parameters()]
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        dot = sum((p.grad * g).sum() for p, g in zip(model.parameters(), old))
+        if dot < 0:
+            for p, g in zip(model.parameters(), old):
+                p.grad.sub_(dot / sum(g.square().sum() for g in old) * g)
+        optimizer.step()
+
+
+def surgery_by_loader(fault):
+    """PCGrad with two batches of one loader for each step."""
+    model = Net(dropout=0)
+    optimizer = torch.optim.Adam(model.parameters())
+    data = iter(loader(64, shuffle=True))
+    for _ in range(6):
+        kept = []
+        for _ in range(2):
+            x, y = next(data)
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            kept.append([p.grad.clone() for p in model.parameters()])
+        for p, a, b in zip(model.parameters(), *kept):
+            p.grad.copy_(a + b - (a * b).sum().clamp(max=0) / b.square().sum().clamp(min=1e-9) * b)
+        optimizer.step()
+
+
+def noise_scale(fault):
+    """The noise of gradients is measured in every fourth iteration, by two batches whose gradients are thrown away."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    data = loader(32, shuffle=True)
+    for _ in range(2):
+        for i, (x, y) in enumerate(data):
+            if i % 4 == 0:
+                for u, v in itertools.islice(data, 2):
+                    optimizer.zero_grad()
+                    F.cross_entropy(model(u), v).backward()
+                    sum(p.grad.square().sum() for p in model.parameters())
+            step(optimizer, F.cross_entropy(model(x), y))
+
+
+def partly_loaded(fault):
+    """A body is loaded into a larger model, by strict=False; and a state of nothing."""
+
+    class Large(Net):
+        def __init__(self):
+            super().__init__()
+            self.more = nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.more(super().forward(x))
+
+    model = Large()
+    model.load_state_dict({k: v for k, v in Net().state_dict().items() if "head" not in k}, strict=False)
+    model.load_state_dict({}, strict=False)
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(5):
+        step(optimizer, loss_of(model, batch()))
+
+
+class Split(Dataset):
+    """Has generators: one chose the samples, one is seeded by each sample's index."""
+
+    def __init__(self):
+        self.generator, self.noise = numpy.random.default_rng(3), torch.Generator()
+        self.rows = self.generator.permutation(32)
+        self.data = torch.randn(32, 8)
+
+    def __len__(self):
+        return 32
+
+    def __getitem__(self, index):
+        self.noise.manual_seed(index)
+        return self.data[self.rows[index]] + 0.1 * torch.randn(8, generator=self.noise), index % 4
+
+
+def generators_of_samples(fault):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for x, y in DataLoader(Split(), 4, num_workers=2, shuffle=True):
+        step(optimizer, F.cross_entropy(model(x), y))
+
+
+def loader_made_anew(fault):
+    """A loader of the same samples for each epoch, which draws for itself, and one of each fold."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
+    for _ in range(3):
+        for x, y in DataLoader(data, 4, shuffle=True):
+            step(optimizer, F.cross_entropy(model(x), y))
+    for fold in range(2):
+        torch.manual_seed(3)  # so that folds can be compared
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for x, y in DataLoader(data, 4, shuffle=True, generator=torch.Generator().manual_seed(3)):
+            step(optimizer, F.cross_entropy(model(x), y))
+
+
+def made_lazily(fault):
+    """Layers whose sizes the first pass tells."""
+    model = nn.Sequential(nn.LazyLinear(16), nn.ReLU(), nn.LazyLinear(4))
+    with torch.no_grad():
+        model(batch()[0])
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(6):
+        step(optimizer, loss_of(model, batch()))
+
+
+def clipped_in_parts(fault):
+    """One part is clipped by its norm, then all by value, then noise is added; another optimizer clips nothing."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(6):
+        optimizer.zero_grad()
+        (10 * loss_of(model, batch())).backward()
+        nn.utils.clip_grad_norm_(model.body.parameters(), 0.1)
+        nn.utils.clip_grad_value_(model.parameters(), 0.5)
+        nn.utils.clip_grad_norm_(model.head.parameters(), 0.1, norm_type=float("inf"))
+        for p in model.parameters():
+            p.grad.add_(torch.randn_like(p), alpha=0.5)
+        optimizer.step()
+
+
+def normalised_by_itself(fault):
+    """SELU with alpha dropout, and dropout of whole channels."""
+    model = nn.Sequential(nn.Linear(8, 16), nn.SELU(), nn.AlphaDropout(0.2), nn.Unflatten(1, (4, 4)), nn.Dropout1d(0.2), nn.Flatten(), nn.Linear(16, 4))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(3):
+        model.train()
+        for _ in range(2):
+            step(optimizer, loss_of(model, batch()))
+        model.eval()
+        with torch.no_grad():
+            model(batch()[0])
+
+
+def truncated_in_time(fault):
+    """Truncated backpropagation: a state goes on, and what comes before it is cut off."""
+    cell, head = nn.GRUCell(8, 16), nn.Linear(16, 4)
+    optimizer = torch.optim.Adam([*cell.parameters(), *head.parameters()])
+    state = torch.zeros(4, 16)
+    for _ in range(6):
+        loss = 0
+        for _ in range(3):
+            state = cell(torch.randn(4, 8), state)
+            loss = loss + F.cross_entropy(head(state), torch.randint(4, (4,)))
+        step(optimizer, loss)
+        state = state.detach()
+
+
+def chosen_hard(fault):
+    """A choice is made by argmax, and gradients go through the scores that weigh it."""
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate, self.codes, self.head = nn.Linear(8, 6), nn.Embedding(6, 16), nn.Linear(16, 4)
+
+        def forward(self, x):
+            scores = self.gate(x).softmax(-1)
+            best = scores.argmax(-1)
+            return self.head(self.codes(best) * scores.gather(1, best[:, None]))
+
+    model = Model()
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(6):
+        step(optimizer, loss_of(model, batch()))
+
+
+def probed(fault):
+    """A probe learns from features of a body that another loss trains; both are one model with one optimizer."""
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.decoder, self.probe = nn.Linear(8, 16), nn.Linear(16, 8), nn.Linear(16, 4)
+
+        def forward(self, x):
+            h = self.body(x).relu()
+            return self.decoder(h), self.probe(h.detach())
+
+    model = Model()
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(6):
+        x, y = batch()
+        rebuilt, scores = model(x)
+        step(optimizer, F.mse_loss(rebuilt, x) + F.cross_entropy(scores, y))
+
+
+def tuned_from_outside(fault):
+    """A layer is made for each task from what a network predicts, and has parameters of its own that never learn."""
+    maker = nn.Linear(3, 32)
+    optimizer = torch.optim.Adam(maker.parameters())
+    for _ in range(6):
+        x, y = batch()
+        layer = nn.Linear(8, 4, bias=False).requires_grad_(False)
+        out = F.linear(x, layer.weight + maker(torch.randn(3)).view(4, 8))
+        step(optimizer, F.cross_entropy(out, y))
+
+
+PROGRAMS = [
+    tied_late, norms_frozen_by_train, alternating, lazy_penalty, units_reset, shrunk_and_perturbed, masked, repeated_batches,
+    evaluated_with_the_same, learned_by_heart, stepped_in_backward, signed, hooked, frozen_by_rate, swapped, restarted_warm,
+    checked_first, skipped_by_hand, two_losses, drawn_often, drops_always, attending, dropout_later, remembered,
+    surgery_by_loader, noise_scale, partly_loaded, generators_of_samples, loader_made_anew, made_lazily, clipped_in_parts,
+    normalised_by_itself, truncated_in_time, chosen_hard, probed, tuned_from_outside,
+]

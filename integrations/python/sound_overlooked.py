@@ -1,0 +1,274 @@
+"""Bugs of one process that others documented, written down before any rule was made for them, each with its mending, which is healthy."""
+
+import numpy
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, Dataset
+
+from sound_common import AT, Net, batch, loader, loss_of, step
+
+
+class Augmented(Dataset):
+    """Adds noise to its samples, by a generator of its own."""
+
+    def __init__(self, seeds_in_worker):
+        self.data = torch.randn(32, 8)
+        self.generator = numpy.random.default_rng(5)
+        self.seeds_in_worker = seeds_in_worker
+
+    def __len__(self):
+        return 32
+
+    def __getitem__(self, index):
+        return self.data[index] + torch.from_numpy(self.generator.normal(size=8).astype("float32")), index % 4
+
+
+def seed_generator(worker):
+    torch.utils.data.get_worker_info().dataset.generator = numpy.random.default_rng(worker)
+
+
+def generator_copied(fault):
+    """PyTorch 5059: each worker has a copy of the dataset's generator, so all of them draw the same noise, in each epoch."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for x, y in DataLoader(Augmented(not fault), 4, num_workers=2, worker_init_fn=None if fault else seed_generator):
+        step(optimizer, F.cross_entropy(model(x), y))
+
+
+def accumulated_in_vain(fault):
+    """PyTorch forum: zero_grad() before each micro batch, though only each fourth of them ends with a step."""
+    model = Net()
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    for i, (x, y) in enumerate(loader(64, shuffle=True)):
+        if fault or i % 4 == 0:
+            optimizer.zero_grad()
+        (F.cross_entropy(model(x), y) / 4).backward()
+        if i % 4 == 3:
+            optimizer.step()
+
+
+def cast_without_graph(fault):
+    """PyTorch 59014: within one autocast region, weights that no_grad() cast first are used again, and get no gradient."""
+    model = nn.Sequential(nn.Linear(8, 16, bias=False), nn.ReLU(), nn.Linear(16, 4, bias=False))
+    offset = nn.Parameter(torch.zeros(4))
+    optimizer = torch.optim.SGD([*model.parameters(), offset], 0.1)
+    for _ in range(6):
+        x, y = batch()
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            if fault:
+                with torch.no_grad():
+                    model(x)
+            loss = F.cross_entropy(model(x) + offset, y)
+        loss.backward()
+        optimizer.step()
+
+
+def fake_detached(fault):
+    """The generator's loss is computed from samples that were detached for the critic."""
+    G, D = nn.Linear(4, 8), nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+    og, od = torch.optim.Adam(G.parameters(), 1e-3), torch.optim.Adam(D.parameters(), 1e-3)
+    for _ in range(6):
+        fake = G(torch.randn(8, 4))
+        step(od, F.softplus(-D(torch.randn(8, 8))).mean() + F.softplus(D(fake.detach())).mean())
+        step(og, F.softplus(-D(fake.detach() if fault else fake)).mean())
+
+
+def chosen_inside(fault):
+    """argmax() within a model lets no gradient through."""
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.codes, self.head = nn.Linear(8, 6), nn.Embedding(6, 16), nn.Linear(16, 4)
+
+        def forward(self, x):
+            scores = self.body(x)
+            return self.head(self.codes(scores.argmax(-1)) if fault else scores.softmax(-1) @ self.codes.weight)
+
+    model = Model()
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(6):
+        step(optimizer, loss_of(model, batch()))
+
+
+def copied_inside(fault):
+    """torch.tensor() makes a new tensor, which knows of no graph."""
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.head = nn.Linear(8, 16), nn.Linear(16, 4)
+
+        def forward(self, x):
+            h = self.body(x).relu()
+            return self.head(torch.tensor(h.tolist()) if fault else h)
+
+    model = Model()
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(6):
+        step(optimizer, loss_of(model, batch()))
+
+
+def layer_in_forward(fault):
+    """Stack Overflow: a layer that is made within forward() is another one in each pass."""
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.head = nn.Linear(8, 16), nn.Linear(16, 4)
+
+        def forward(self, x):
+            middle = nn.Linear(16, 16) if fault else nn.Identity()
+            return self.head(middle(self.body(x).relu()))
+
+    model = Model()
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(6):
+        step(optimizer, loss_of(model, batch()))
+
+
+def loaded_nothing(fault):
+    """load_state_dict(strict=False) with names that a wrapper prefixed: no parameter is loaded."""
+    state = {("module." if fault else "") + name: value for name, value in Net().state_dict().items()}
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters())
+    model.load_state_dict(state, strict=False)
+    for _ in range(5):
+        step(optimizer, loss_of(model, batch()))
+
+
+def loader_made_alike(fault):
+    """A loader is made anew for each epoch, with a generator of the same seed."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
+    for epoch in range(3):
+        generator = torch.Generator().manual_seed(7 if fault else epoch)
+        for x, y in DataLoader(data, 4, shuffle=True, generator=generator):
+            step(optimizer, F.cross_entropy(model(x), y))
+
+
+def unfrozen_late(fault):
+    """A part is unfrozen in the middle, and was left out as the optimizer was made."""
+    model = Net()
+    model.body.requires_grad_(False)
+    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad])
+    for i in range(8):
+        if i == AT:
+            model.body.requires_grad_(True)
+            if not fault:
+                optimizer.add_param_group({"params": list(model.body.parameters())})
+        step(optimizer, loss_of(model, batch()))
+
+
+class Adapter(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base, self.a, self.b = base, nn.Linear(8, 2, bias=False), nn.Linear(2, 16, bias=False)
+
+    def forward(self, x):
+        return self.base(x) + self.b(self.a(x))
+
+
+def adapted_late(fault):
+    """Adapters are put into the model after the optimizer was made."""
+    model = Net()
+    optimizer = torch.optim.AdamW(model.parameters())
+    model.body = Adapter(model.body)
+    if not fault:
+        optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(6):
+        step(optimizer, loss_of(model, batch()))
+
+
+def normed_late(fault):
+    """weight_norm() replaces the weight that the optimizer has."""
+    model = Net()
+    optimizer = torch.optim.AdamW(model.parameters())
+    model.body = nn.utils.weight_norm(model.body)
+    if not fault:
+        optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(6):
+        step(optimizer, loss_of(model, batch()))
+
+
+def clipped_badly(fault):
+    """A replaced clip_grad_norm_() computes the norm and leaves gradients as they are."""
+    clip = nn.utils.clip_grad_norm_
+    model = Net()
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def clip_nothing(parameters, max_norm):
+        return clip(parameters, float("inf"))
+
+    for _ in range(6):
+        optimizer.zero_grad()
+        (10 * loss_of(model, batch())).backward()
+        (clip_nothing if fault else clip)(model.parameters(), 0.1)
+        optimizer.step()
+
+
+def never_dropped(fault):
+    """A flag of forward(), by default False, that nobody hands over: functional dropout never drops."""
+
+    class Model(Net):
+        def forward(self, x, training=False):
+            h = self.norm(self.body(x)).relu()
+            return self.head(F.dropout(h, 0.3, training=training if fault else self.training))
+
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(6):
+        step(optimizer, loss_of(model, batch()))
+
+
+def zero_grad_not_called(fault):
+    """The brackets are missing."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(6):
+        optimizer.zero_grad if fault else optimizer.zero_grad()
+        loss_of(model, batch()).backward()
+        optimizer.step()
+
+
+def train_not_called(fault):
+    """The brackets are missing after an evaluation."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for i in range(8):
+        step(optimizer, loss_of(model, batch()))
+        if i == AT:
+            model.eval()
+            with torch.no_grad():
+                model(batch()[0])
+            model.train if fault else model.train()
+
+
+PROGRAMS = [
+    generator_copied, accumulated_in_vain, cast_without_graph, fake_detached, chosen_inside, copied_inside, layer_in_forward,
+    loaded_nothing, loader_made_alike, unfrozen_late, adapted_late, normed_late, clipped_badly, never_dropped,
+    zero_grad_not_called, train_not_called,
+]
+
+# As in sound_planted.
+FAULTS = [
+    (generator_copied, "copied", "workers_repeat", "Augmented", 2),
+    (accumulated_in_vain, "zeroed_each_time", "gradients_thrown_away", "", 2),
+    (cast_without_graph, "cast_first", "missing_gradient", "weight", 1),
+    (fake_detached, "detached", "step_without_gradients", "Adam", 1),
+    (chosen_inside, "argmax", "missing_gradient", "body.weight", 1),
+    (copied_inside, "tensor", "missing_gradient", "body.weight", 1),
+    (layer_in_forward, "made_anew", "parameter_in_no_optimizer", "Linear", 2),
+    (loaded_nothing, "prefixed", "loaded_nothing", "Net", 0),
+    (loader_made_alike, "one_seed", "epoch_not_reshuffled", "RandomSampler", 99),
+    (unfrozen_late, "not_added", "parameter_in_no_optimizer", "body.weight", AT + 1),
+    (adapted_late, "optimizer_first", "parameter_in_no_optimizer", "body.b.weight", 1),
+    (normed_late, "optimizer_first", "parameter_in_no_optimizer", "body.weight_v", 1),
+    (clipped_badly, "clips_nothing", "norm_not_clipped", "", 1),
+    (never_dropped, "flag_not_handed_over", "dropout_drops_nothing", "Model", 2),
+    (zero_grad_not_called, "no_brackets", "gradients_not_zeroed", "body.weight", 1),
+    (train_not_called, "no_brackets", "eval_in_training", "Net", AT + 1),
+]
