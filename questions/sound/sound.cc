@@ -87,7 +87,7 @@ std::optional<SoundFinding> FindDifference(const JoinedFact& joined) {
     if (ranks_by_value.size() > 1) {
       SoundFinding finding = MakeFinding(joined, iteration);
       AddMinority(ranks_by_value, "", &finding);
-      if (iteration > before + 1)
+      if (before >= 0 && iteration > before + 1)
         finding.mutable_seen()->append(absl::StrCat("; looked at last in iteration ", before));
       return finding;
     }

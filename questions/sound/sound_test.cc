@@ -16,6 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 SoundRecord MakeRecord() {
   SoundRecord record;
@@ -140,6 +141,15 @@ TEST(Sound, OfTwoRanksThatDifferNeitherIsBlamedAlone) {
   ASSERT_EQ(verdict.findings_size(), 1);
   EXPECT_THAT(verdict.findings(0).ranks(), ElementsAre(0, 1));
   EXPECT_THAT(verdict.findings(0).seen(), HasSubstr("no majority"));
+}
+
+TEST(Sound, WhatBeginsLaterHasNoIterationBefore) {
+  SoundRecord records[2] = {RecordOf({"1"}), RecordOf({"2"})};
+  for (SoundRecord& record : records) record.mutable_facts(0)->set_iterations(0, 5);
+  const SoundVerdict verdict = JudgeSound({{0, records[0]}, {1, records[1]}}, 2, {});
+  ASSERT_EQ(verdict.findings_size(), 1);
+  EXPECT_EQ(verdict.findings(0).iteration(), 5);
+  EXPECT_THAT(verdict.findings(0).seen(), Not(HasSubstr("looked at last")));
 }
 
 TEST(Sound, AnIterationThatOneRankLacksIsNotCompared) {
