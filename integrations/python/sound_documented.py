@@ -435,6 +435,8 @@ FAULTS = [
     (converted, "parameters_replaced", "parameter_in_no_optimizer", "body.weight", 1),
     (resized_embedding, "optimizer_first", "parameter_in_no_optimizer", "embedding.weight", 1),
     (checkpointed_inputs, "reentrant", "missing_gradient", "body.weight", 1),
+    (functional_dropout, "no_flag", "dropout_in_evaluation", "F.dropout", 5),
+    (attention_dropout, "no_flag", "dropout_in_evaluation", "F.scaled_dot_product_attention", 5),
     (workers_alike, "numpy_seeded_alike", "workers_repeat", "RandomPictures", 2),
     (workers_undivided, "not_divided", "workers_repeat", "Stream", 2),
     (seeded_each_epoch, "manual_seed", "epoch_not_reshuffled", "RandomSampler", 99),
@@ -454,6 +456,3 @@ FAULTS = [
     (clipped_the_other, "teacher_clipped", "clipped_nothing", "", 1),
     (clipped_after_scaler, "clipped_last", "clipped_after_step", "", 1),
 ]
-
-# Faults of these programs that no rule finds, as programs want what they do on purpose, too.
-WITHOUT_A_RULE = [(functional_dropout, "no_flag"), (attention_dropout, "no_flag")]

@@ -246,5 +246,5 @@ FAULTS = [
     (skipped_by_one, "step_on_one_rank", "reductions_differ", "counts", AT + 1),
     (began_apart, "seeds_of_ranks", "replicas_differ", "", 1),
     (averaged_by_hand_but_one, "gradient_changed_later", "replicas_differ", "", AT),
-    (reduced_one_by_one, "rates_of_ranks", "replicas_differ", "body", 1),
+    (reduced_one_by_one, "rates_of_ranks", "replicas_differ", "weight", 1),
 ]

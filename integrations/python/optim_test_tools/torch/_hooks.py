@@ -148,6 +148,17 @@ def place_of_caller() -> str:
     return f"{os.path.basename(file)}:{line}" if file else ""
 
 
+def calling_module() -> Optional[torch.nn.Module]:
+    """The innermost module whose method calls, PyTorch's own included; None: there is none."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_locals.get("self")
+        if isinstance(module, torch.nn.Module):
+            return module
+        frame = frame.f_back
+    return None
+
+
 def place_of(function: Any) -> str:
     """Returns where a function is written, as "train.py:288"; "" for what is PyTorch's own or has no source."""
     code = getattr(inspect.unwrap(function), "__code__", None)

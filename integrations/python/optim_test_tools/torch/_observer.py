@@ -119,8 +119,7 @@ class Observer:
             after = _optimizer_module.register_optimizer_step_post_hook(self._after_step)
             patches.add(before.remove)
             patches.add(after.remove)
-        else:
-            patches.wrap(torch.optim.Optimizer, "__init__", self._make_optimizer)
+        patches.wrap(torch.optim.Optimizer, "__init__", self._make_optimizer)
         patches.wrap(torch.optim.Optimizer, "load_state_dict", self._load_optimizer)
         clip = sys.modules["torch.nn.utils.clip_grad"]
         for name in ("clip_grad_norm_", "clip_grad_value_"):
@@ -184,7 +183,9 @@ class Observer:
 
     def _make_optimizer(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(optimizer, *args, **kwargs)
-        self._patches.wrap(type(optimizer), "step", self._step)
+        self.sound.makes_optimizer(optimizer)
+        if not _HAS_STEP_HOOKS:
+            self._patches.wrap(type(optimizer), "step", self._step)
         return result
 
     # Its beginning and its end.
@@ -324,7 +325,7 @@ class Observer:
     def _begin_forward(self, module: Any, args: Any, kwargs: Dict[str, Any]) -> None:
         trains = torch.is_grad_enabled()
         if not trains and self._forward_end is None:
-            self.sound.begin_evaluation(module)
+            self.sound.check_evaluated(module)
         if self._run is None and trains and any(p.requires_grad for p in module.parameters()):
             self.start(module)
         if not self.measures_this_thread():
@@ -343,6 +344,8 @@ class Observer:
                     self._gap = sys.intern(f"data before {self._forward_line}")
             self._begin_training_forward(module, args, kwargs)
             self._look_into_modules()
+        else:
+            self.sound.begin_evaluation(module, [args, kwargs])
         self._unwatch_modules()
         self._forward_end = module.register_forward_hook(self._after_module, **_hooks.ALWAYS)
 

@@ -14,6 +14,7 @@ import torch
 
 from . import _hooks
 from ._sound_data import Data
+from ._sound_dropouts import Dropouts
 from ._sound_gradients import Gradients
 from ._sound_passes import Passes
 from ._sound_record import RULES, Record
@@ -32,7 +33,8 @@ class Sound:
     def __init__(self, models: Any, collectives: Any):
         self._training = Training(models, collectives)
         self._witnesses = Witnesses(self._training)
-        self._passes = Passes(self._training, self._witnesses)
+        self._dropouts = Dropouts(self._training)
+        self._passes = Passes(self._training, self._dropouts, self._witnesses)
         self._gradients = Gradients(self._training)
         self._scaling = Scaling(self._training)
         self._steps = Steps(self._training)
@@ -40,7 +42,8 @@ class Sound:
         self._replicas = Replicas(self._training, self._reductions)
         self._schedules = Schedules(self._training)
         self._data = Data(self._training, self._schedules)
-        self._training.on_error = self._passes.unhook
+        self._training.on_error = self.end_forward
+        self._untouched: List[Any] = []  # optimizers whose gradients nothing but clipping changes
 
     @property
     def seconds(self) -> float:
@@ -78,7 +81,8 @@ class Sound:
     def finish(self) -> None:
         """Writes what there is; nothing is looked at afterwards."""
         assert self._training.record is not None
-        self._passes.unhook()
+        self.end_forward()
+        self._dropouts.finish()
         self._schedules.finish()
         self._reductions.finish()
         self._gradients.finish()
@@ -101,14 +105,21 @@ class Sound:
         self._replicas.begin_forward(module, root, inputs)
         self._witnesses.begin_forward()
         self._passes.begin_forward(module, root)
+        self._dropouts.begin_pass(root, inputs, trains=True)
 
     @guarded
-    def begin_evaluation(self, module: Any) -> None:
-        """A forward pass without gradients, of the outermost module; also before the run starts."""
+    def check_evaluated(self, module: Any) -> None:
+        """A forward pass without gradients begins, of the outermost module; also before the run starts."""
         self._passes.check_estimated(_hooks.unwrap(module))
+
+    @guarded
+    def begin_evaluation(self, module: Any, inputs: Any) -> None:
+        """The same, once the run started: end_forward() follows."""
+        self._dropouts.begin_pass(_hooks.unwrap(module), inputs, trains=False)
 
     def end_forward(self) -> None:
         self._passes.unhook()
+        self._dropouts.end_pass()
         self._witnesses.is_in_pass = False
 
     @guarded
@@ -130,11 +141,15 @@ class Sound:
 
     def clips(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
         """Returns the arguments, with a list instead of a generator."""
-        return self._scaling.clips(args, kwargs) if self._training.is_on else (args, kwargs)
+        if not self._training.is_on:
+            return args, kwargs
+        self._untouched = self._gradients.untouched()
+        return self._scaling.clips(args, kwargs)
 
     @guarded
     def end_clip(self, norm: Any) -> None:
         self._scaling.end_clip(norm)
+        self._gradients.keep_fresh(self._untouched)
 
     @guarded
     def begin_scaler_step(self, scaler: Any, optimizer: Any) -> None:
@@ -144,6 +159,10 @@ class Sound:
         self._scaling.end_scaler_step()
 
     # Steps.
+
+    @guarded
+    def makes_optimizer(self, optimizer: Any) -> None:
+        self._steps.add_optimizer(optimizer)
 
     @guarded
     def begin_step(self, optimizer: Any) -> None:
@@ -194,6 +213,7 @@ class Sound:
         self._replicas.finish_iteration()
         self._reductions.finish_iteration()
         self._passes.finish_iteration(was_replaced)
+        self._dropouts.finish_iteration()
         self._scaling.finish_iteration()
         training.is_finite = True
         training.record.num_iterations += 1
@@ -204,7 +224,7 @@ class Sound:
 
     @guarded
     def collective(self, name: str, label: str, ranks: List[int], args: Sequence[Any], kwargs: Dict[str, Any]) -> None:
-        self._reductions.collective(name, ranks, args, kwargs)
+        self._reductions.collective(name, label, ranks, args, kwargs)
         self._replicas.collective(name, label, ranks, args)
         self._witnesses.collective(name, ranks)
 

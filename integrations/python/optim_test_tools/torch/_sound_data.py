@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import weakref
 from typing import Any, List, Tuple
+
+import torch
 
 from . import _hooks
 from ._sound_schedules import Schedules
@@ -25,8 +28,8 @@ class Data:
         self._num_batches = 0
         self._first_batches: List[str] = []
         self._steps_at_pass = 0
-        # First batches of the last pass of a loader that shuffles, and of this one.
-        self._last_pass: "weakref.WeakKeyDictionary[Any, Tuple[List[str], int]]" = weakref.WeakKeyDictionary()
+        # By data set, first batches of the last pass of a loader that shuffles, and the optimizer that learned from it; of this pass.
+        self._last_pass: "weakref.WeakKeyDictionary[Any, Tuple[List[str], int, Any]]" = weakref.WeakKeyDictionary()
         self._pass: List[str] = []
         # Batches of which each worker gave one in its turn, and groups of them that were all alike.
         self._turn: List[str] = []
@@ -43,6 +46,7 @@ class Data:
         was_one_batch = self._loader is loader and self._num_batches == 1 and training.num_steps > self._steps_at_pass
         if not (is_sequential and was_one_batch and len(loader) > 1):
             self._first_batches = []
+        self._check_generators(loader)
         training.check("loader_restarted")
         if training.num_steps >= self._steps_at_pass + 2:
             self._schedules.end_pass()
@@ -50,8 +54,23 @@ class Data:
         self._loader, self._num_batches, self._steps_at_pass = loader, 0, training.num_steps
         self._pass, self._turn, self._alike = [], [], []
 
+    def _check_generators(self, loader: Any) -> None:
+        """Looks for a generator that a data set draws from and that each worker gets a copy of."""
+        dataset, number = getattr(loader, "dataset", None), getattr(loader, "num_workers", 0)
+        while hasattr(dataset, "dataset") and hasattr(dataset, "indices"):
+            dataset = dataset.dataset  # of a part
+        used = getattr(getattr(type(dataset), "__getitem__", None), "__code__", None)
+        if number < 2 or used is None or loader.worker_init_fn is not None or {"seed", "manual_seed"} & set(used.co_names):
+            return
+        self._training.check("workers_repeat")
+        for name, value in getattr(dataset, "__dict__", {}).items():
+            if name in used.co_names and isinstance(value, _generators()):
+                seen = f"its {number} workers begin with copies of self.{name}, so they draw the same numbers"
+                self._training.find("workers_repeat", [type(dataset).__name__], seen)
+
     def next_batch(self, batch: Any) -> None:
         self._num_batches += 1
+        self._training.num_batches += 1
         digest = sample_digest(list(_hooks.tensors_in(batch)))
         self._check_workers(digest)
         self._check_order(digest)
@@ -88,15 +107,18 @@ class Data:
         if len(self._pass) < _COMPARED_BATCHES:
             return
         self._training.check("epoch_not_reshuffled")
-        before, steps = self._last_pass.get(self._loader, ([], 0))
-        if before == self._pass and steps >= 2 and len(set(before)) > 1:
+        before, steps, optimizer = self._last_pass.get(_key_of(self._loader), ([], 0, None))
+        # A fold of a cross-validation begins as the one before, with another optimizer.
+        goes_on = optimizer is not None and optimizer() is not None and optimizer is self._training.stepped
+        if before == self._pass and steps >= 2 and len(set(before)) > 1 and goes_on:
             seen = f"two epochs in a row begin with the same {_COMPARED_BATCHES} batches"
             self._training.find("epoch_not_reshuffled", ["RandomSampler"], seen)
 
     def _keep_pass(self) -> None:
         """Notes how the pass that ends began, and how many steps learned from it."""
         if self._loader is not None and len(self._pass) == _COMPARED_BATCHES:
-            self._last_pass[self._loader] = (self._pass, self._training.num_steps - self._steps_at_pass)
+            key, num_steps = _key_of(self._loader), self._training.num_steps - self._steps_at_pass
+            self._last_pass[key] = (self._pass, num_steps, self._training.stepped)
 
     def _start_sampler(self, original: Any, sampler: Any) -> Any:
         if self._training.is_on and getattr(sampler, "shuffle", False):
@@ -116,3 +138,18 @@ class Data:
                 self._training.find("epoch_not_reshuffled", [type(sampler).__name__], seen)
             if known is None or known[1] != steps:
                 self._sampler_epochs[sampler] = (sampler.epoch, steps, 0)
+
+
+def _generators() -> Tuple[type, ...]:
+    numpy = sys.modules.get("numpy")
+    return (random.Random, torch.Generator) + ((numpy.random.Generator, numpy.random.RandomState) if numpy is not None else ())
+
+
+def _key_of(loader: Any) -> Any:
+    """The data set, as a loader may be made for each epoch; or the loader, where nothing refers weakly to the data set."""
+    try:
+        hash(loader.dataset)
+        weakref.ref(loader.dataset)
+        return loader.dataset
+    except TypeError:
+        return loader

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Sequence, Tuple
 
 import torch
 from torch import nn
 
 from . import _hooks
-from ._sound_training import OptimizerState, Training, guarded, identity, is_nonzero, parameters_of
+from ._sound_training import OptimizerState, Training, guarded, has_norm, identity, is_nonzero, norms_of, parameters_of
 
 
 class Gradients:
@@ -61,6 +61,18 @@ class Gradients:
             state.used = [used for used in state.used if used[0].grad is not None and id(used[0].grad) == used[1]]
             state.added += [(p, key) for p, key, version in state.used if p.grad._version != version or _hooks.is_sharded(p)]
             state.used = [(p, key, p.grad._version) for p, key, _ in state.used]
+        self.keep_fresh(self._training.optimizers)
+
+    def keep_fresh(self, optimizers: Iterable[Any]) -> None:
+        """Notes what the last backward pass, or clipping, made of a gradient of each optimizer."""
+        for optimizer in optimizers:
+            held = next((p for p in parameters_of(optimizer) if p.grad is not None), None)
+            self._training.state_of(optimizer).fresh = (held, *identity(held.grad)) if held is not None else None
+
+    def untouched(self) -> List[Any]:
+        """Optimizers whose gradient is as it was noted."""
+        held = [(o, state.fresh) for o, state in self._training.optimizers.items()]
+        return [o for o, fresh in held if fresh is not None and identity(fresh[0].grad) == fresh[1:]]
 
     def _zero_optimizer(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         self._zeroes([optimizer])
@@ -79,6 +91,8 @@ class Gradients:
             state = self._training.state_of(optimizer)
             is_fresh = self._training.num_backwards > state.num_backwards
             if is_fresh and any(p.grad is not None for p in parameters_of(optimizer)):
+                if state.zeroed is None or state.zeroed[0] < self._training.num_backwards:
+                    state.thrown.append(_hooks.place_of_caller())
                 state.zeroed = (self._training.num_backwards, _hooks.place_of_caller())
                 if state.num_steps + state.num_skipped == 0 and any(p.grad is not None and is_nonzero(p.grad) for p in parameters_of(optimizer)):
                     _, number, first, _ = self._thrown_away.get(id(optimizer), ("", 0, self._training.iteration, 0))
@@ -91,6 +105,7 @@ class Gradients:
             # Also where another optimizer with the same parameters steps for it.
             ids = {id(p) for p in parameters_of(optimizer)}
             self._thrown_away = {key: entry for key, entry in self._thrown_away.items() if entry[3] not in ids}
+        self._check_thrown(optimizer, state)
         training.check("gradients_zeroed_before_step")
         if state.zeroed is not None and state.zeroed[0] == training.num_backwards and not any(is_nonzero(g) for _, g in gradients):
             seen = "the step found no gradients, which were there before"
@@ -111,6 +126,25 @@ class Gradients:
             self._check_finite(optimizer, gradients)
             training.seconds_of_values += time.perf_counter() - begin
 
+    def _check_thrown(self, optimizer: Any, state: OptimizerState) -> None:
+        """Looks for steps that use the last of several batches of a loader, as gradients were zeroed before each of them."""
+        training = self._training
+        num_backwards, num_batches = training.num_backwards - state.num_backwards, training.num_batches - state.num_batches
+        is_alone = training.num_steps == state.num_steps_of_all
+        thrown, state.thrown, state.num_batches, state.num_steps_of_all = state.thrown, [], training.num_batches, training.num_steps + 1
+        if num_batches:
+            training.check("gradients_thrown_away")
+        # What measures gradients, or makes new ones of them, zeroes them elsewhere, has other batches, or writes the result;
+        # what another optimizer steps by is none of this one's.
+        is_alike = len(set(thrown)) == 1 and num_backwards == num_batches == len(thrown) + 1
+        if not is_alone or not is_alike or optimizer not in self.untouched():
+            state.wasteful = []
+            return
+        state.wasteful.append(training.iteration)
+        if len(state.wasteful) == 3:
+            seen = f"gradients of {len(thrown)} of {num_batches} batches were zeroed before each step, which uses those of the last one"
+            training.find("gradients_thrown_away", [state.name], seen, thrown[0], state.wasteful[0])
+
     def finish(self) -> None:
         """Tells of optimizers that never stepped: only the end tells that."""
         self._training.check("optimizer_never_steps")
@@ -124,12 +158,11 @@ class Gradients:
             assert self._training.record is not None
             self._training.record.not_checked("nonfinite_gradient", "a fused optimizer leaves steps out by itself")
             return
-        named = [(p, _hooks.local(g)) for p, g in gradients]
-        named = [(p, g) for p, g in named if g.layout == torch.strided and g.is_floating_point() and g.numel() > 0]
+        named = [(p, _hooks.local(g)) for p, g in gradients if has_norm(g)]
         if not named:
             return
         self._training.check("nonfinite_gradient")
-        norms = torch.stack([norm.float().cpu() for norm in _norms([g for _, g in named])])
+        norms = norms_of([g for _, g in named])
         if bool(torch.isfinite(norms).all()):
             return
         bad = [(p, g) for (p, g), norm in zip(named, norms.tolist()) if norm - norm != 0 and not bool(torch.isfinite(g).all())]
@@ -138,9 +171,3 @@ class Gradients:
             count = int((~torch.isfinite(bad[0][1])).sum())
             seen = f"{count} of {bad[0][1].numel()} elements are not finite"
             self._training.find("nonfinite_gradient", [self._training.name_of(p) for p, _ in bad], seen)
-
-
-def _norms(tensors: List[torch.Tensor]) -> Sequence[torch.Tensor]:
-    if hasattr(torch, "_foreach_norm") and len({t.device for t in tensors}) == 1:
-        return torch._foreach_norm([t.detach() for t in tensors])
-    return [t.detach().float().norm() for t in tensors]

@@ -9,10 +9,11 @@ import torch
 from torch import nn
 
 from . import _hooks, _modules
+from ._sound_dropouts import Dropouts
 from ._sound_training import Training, guarded, parameters_of, sample_of
 from ._sound_witnesses import Witnesses
 
-_LINEAR = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_LINEAR = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout) if hasattr(nn, "Dropout1d") else (nn.Dropout,)
 
@@ -20,8 +21,9 @@ _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropo
 class Passes:
     """Looks into the modules of the first iterations, and of those after modules were replaced."""
 
-    def __init__(self, training: Training, witnesses: Witnesses):
+    def __init__(self, training: Training, dropouts: Dropouts, witnesses: Witnesses):
         self._training = training
+        self._dropouts = dropouts
         self._witnesses = witnesses
         self._estimated = _hooks.WeakIds()
         # Parameters that ran within a reentrant checkpoint none of whose inputs wants a gradient.
@@ -113,7 +115,7 @@ class Passes:
                     self._training.names[id(parameter)] = f"a parameter of {type(module).__name__}, which is part of no model"
         self._calls.append((module, grad, self._storages_of(args), self._storages_of(output)))
         if type(module) is nn.Dropout:
-            self._check_dropout(module, args, output)
+            self._dropouts.check_layer(module, args, output)
             self._witnesses.saw_dropout(module, args, output)
         if type(module) in _LINEAR and isinstance(output, torch.Tensor):
             self._check_dtype(module, args, output)
@@ -129,20 +131,6 @@ class Passes:
             self._storages.append(sys.modules["torch.multiprocessing.reductions"].StorageWeakRef(storage))
             found.add(storage._cdata)
         return found
-
-    def _check_dropout(self, module: Any, args: Any, output: Any) -> None:
-        given = next(_hooks.tensors_in(args), None)
-        if not module.training or given is None or not isinstance(output, torch.Tensor) or _hooks.is_sharded(output):
-            return
-        if given.device.type != "cpu" or given.shape != output.shape or given.dtype != output.dtype or module.inplace:
-            return
-        # The chance that none of them is dropped is less than exp(-40).
-        if module.p * int(given.count_nonzero()) < 40:
-            return
-        self._training.check("dropout_drops_nothing")
-        if torch.equal(given, output):
-            seen = f"{int(given.count_nonzero())} elements went through unchanged in training mode, with p={module.p:g}"
-            self._training.find("dropout_drops_nothing", [self._training.module_name(module)], seen)
 
     def _check_dtype(self, module: Any, args: Any, output: torch.Tensor) -> None:
         kind = output.device.type

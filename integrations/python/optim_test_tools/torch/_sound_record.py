@@ -25,6 +25,10 @@ RULES: Dict[str, Tuple[str, str]] = {
         "Gradients stay from backward() to the step that uses them.",
         "Call zero_grad() before backward() or after step().",
     ),
+    "gradients_thrown_away": (
+        "A step uses the gradients of all batches since the step before.",
+        "Call zero_grad() once for each step, and not for each micro batch.",
+    ),
     "optimizer_never_steps": (
         "An optimizer whose parameters get gradients steps.",
         "Call optimizer.step() after backward().",
@@ -77,6 +81,10 @@ RULES: Dict[str, Tuple[str, str]] = {
         "A dropout layer in training mode drops some of its elements.",
         "Look for what replaces its forward() or dropout itself.",
     ),
+    "dropout_in_evaluation": (
+        "Where a model is evaluated, nothing is dropped.",
+        "Hand over training=self.training, or dropout_p=0.0 to attention unless self.training; training=True says that it is meant.",
+    ),
     "stages_not_frozen": (
         "A module whose frozen_stages is 1 or more has frozen parameters.",
         "Call model.train() before the loop, where _freeze_stages() is called.",
@@ -100,6 +108,10 @@ RULES: Dict[str, Tuple[str, str]] = {
     "loss_not_scaled": (
         "scaler.step() divides by the scale, so the loss must have been multiplied by it.",
         "Call scaler.scale(loss).backward().",
+    ),
+    "norm_not_clipped": (
+        "After gradients are clipped, their norm is at most what was asked for.",
+        "Look for what replaces clip_grad_norm_().",
     ),
     "clipped_nothing": (
         "Clipping reaches the parameters that the optimizer has.",
@@ -164,6 +176,10 @@ RULES: Dict[str, Tuple[str, str]] = {
     "resumed_without_random_state": (
         "A training that goes on from a checkpoint goes on with its random numbers.",
         "Call torch.set_rng_state() with what the checkpoint has.",
+    ),
+    "loaded_nothing": (
+        "A state that is loaded has names that the model has.",
+        "Compare the names: a wrapper may have added \"module.\" or \"_orig_mod.\"; strict=False hides it.",
     ),
     "gradients_differ": (
         "Replicas step with the same gradients, bit for bit, once these were reduced.",

@@ -42,6 +42,10 @@ class Reductions:
         self.sums: Dict[str, Tuple[List[int], float, float, float]] = {}
         self.num_calls: Dict[str, List[int]] = {}
         self._given: Optional[Tuple[float, float]] = None
+        # By group: its ranks, and the parameters whose gradients the program itself reduced in this iteration.
+        self.by_hand: Dict[str, Tuple[List[int], List[torch.Tensor]]] = {}
+        self._gradients: Dict[int, torch.Tensor] = {}  # by identity of the gradient, after the backward pass of this number
+        self._gradients_of = -1
 
     def begin_forward(self, module: Any) -> None:
         ddp = _hooks.find_ddp(module)
@@ -61,13 +65,15 @@ class Reductions:
         assert self._training.record is not None
         self._training.record.not_checked("gradients_not_reduced", reason)
 
-    def collective(self, name: str, ranks: List[int], args: Sequence[Any], kwargs: Dict[str, Any]) -> None:
+    def collective(self, name: str, label: str, ranks: List[int], args: Sequence[Any], kwargs: Dict[str, Any]) -> None:
         """Called before the collective."""
         self._given = _given(name, args, kwargs)
         if "object" in name or name in ("barrier", "monitored_barrier", "broadcast_coalesced"):
             return
         tensors = list(_hooks.tensors_in(list(args[:1])))
         self._num_elements += sum(tensor.numel() for tensor in tensors)
+        if name == "all_reduce" and len(tensors) == 1 and self._training.group is None:
+            self._note_gradient(label, ranks, tensors[0])
         is_reduced = self._training.collectives.num_reductions > self._reductions_before
         if name != "all_reduce" or not is_reduced or self._again is not None or not tensors:
             return
@@ -78,6 +84,16 @@ class Reductions:
                 if parameter.grad is tensors[0]:
                     sample = sample_of(parameter.grad)
                     self._again = (parameter, sample) if sample is not None else None
+
+    def _note_gradient(self, label: str, ranks: List[int], tensor: torch.Tensor) -> None:
+        """Notes the parameter, if it is a gradient of an optimizer's."""
+        training = self._training
+        if self._gradients_of != training.num_backwards:
+            self._gradients_of = training.num_backwards
+            self._gradients = {id(p.grad): p for o in training.optimizers for p in parameters_of(o) if p.grad is not None}
+        parameter = self._gradients.get(id(tensor))
+        if parameter is not None and parameter.grad is tensor:
+            self.by_hand.setdefault(label, (ranks, []))[1].append(parameter)
 
     def transferred(self, label: str, ranks: List[int], args: Sequence[Any]) -> None:
         """Called after a collective whose result all ranks of the group have."""
@@ -163,7 +179,7 @@ class Reductions:
         self._reductions_before = self._training.collectives.num_reductions
         self._num_elements, self._has_forward = 0, False
         self._again, self.was_local = None, False
-        self._num_transfers, self.sums = {}, {}
+        self._num_transfers, self.sums, self.by_hand = {}, {}, {}
         for calls in self.num_calls.values():
             calls[0] = calls[1]
 

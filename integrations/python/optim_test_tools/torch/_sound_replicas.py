@@ -36,6 +36,7 @@ class Replicas:
         # By group: its ranks, how many calls, and a digest of them.
         self._collective_calls: Dict[str, Tuple[List[int], int, Any]] = {}
         self._modes = ""
+        self._reduced: Dict[str, str] = {}  # by group, what was reduced by hand in the iteration before
         self._num_slow_looks = 0
         self._iteration_began = time.perf_counter()
 
@@ -55,7 +56,8 @@ class Replicas:
         assert training.record is not None
         if training.group is None and training.has_peers:
             for rule in RULES:
-                if rule.endswith("_differ") and rule != "collectives_differ" or rule == "same_data_on_ranks":
+                is_of_replicas = rule.endswith("_differ") and rule != "collectives_differ" or rule == "same_data_on_ranks"
+                if is_of_replicas and not (rule == "replicas_differ" and self._reduced):
                     training.record.not_checked(rule, _REPLICAS_UNKNOWN)
         if training.values_every > 1:
             for rule in ("nonfinite_gradient", "gradients_differ", "replicas_differ"):
@@ -145,6 +147,7 @@ class Replicas:
                     self._fact("replicas_differ", "optimizer state", sums(self._state_of_parameters(parameters)))
         if looks and self._training.has_peers:
             self._add_replicated_shards()
+        self._add_reduced(looks)
         for label, (ranks, count, digest) in self._collective_calls.items():
             self._fact("collectives_differ", f"collectives of ranks {label or 'all'}", f"{count} calls#{digest.hexdigest()}", group=ranks)
         for label, (ranks, given, got, error) in self._reductions.sums.items():
@@ -156,6 +159,17 @@ class Replicas:
         if looks and self._training.iteration >= LOOKED_INTO_ITERATIONS:
             spent = time.perf_counter() - begin + self._training.seconds_of_values
             self._thin_values(spent, time.perf_counter() - self._iteration_began)
+
+    def _add_reduced(self, looks: bool) -> None:
+        """Parameters whose gradients the program reduced by itself, in two iterations in a row: they are replicas."""
+        reduced = {}
+        for label, (ranks, parameters) in self._reductions.by_hand.items():
+            name = f"{len(parameters)} parameters from {self._training.name_of(parameters[0])} on, whose gradients the program reduces"
+            group = ranks or all_ranks()
+            if looks and self._reduced.get(label) == name and len(group) > 1 and not any(map(_hooks.is_sharded, parameters)):
+                self._fact("replicas_differ", name, sums(parameters), group=group)
+            reduced[label] = name
+        self._reduced = reduced
 
     def _thin_values(self, spent: float, whole: float) -> None:
         is_too_much = spent > max(_SHARE_OF_VALUES * self._training.values_every * whole, _SECONDS_OF_VALUES)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import math
+import time
 import weakref
 from typing import Any, Dict, List, Set, Tuple
 
 import torch
 
 from . import _hooks
-from ._sound_training import OptimizerState, Training, guarded, identity, parameters_of
+from ._sound_training import OptimizerState, Training, guarded, has_norm, identity, norms_of, parameters_of
+
+_ROUNDED = 1.05  # times the limit, which rounding in few digits may leave
 
 
 class _Scaler:
@@ -17,6 +21,16 @@ class _Scaler:
         self.has_scaled = False
         self.num_backwards = 0  # of the process, as it was updated last
         self.unscaled = _hooks.WeakIds()
+
+
+class _Clip:
+    """A call that clips."""
+
+    def __init__(self, parameters: List[torch.Tensor], unscaled: Any, limit: float, norm_type: float, place: str):
+        self.parameters = parameters
+        self.ids = {id(p) for p in parameters}
+        self.unscaled = unscaled
+        self.limit, self.norm_type, self.place = limit, norm_type, place
 
 
 class Scaling:
@@ -29,7 +43,7 @@ class Scaling:
         self._scaled_losses = _hooks.WeakIds()
         self._last_loss_was_scaled = False
         self._gradients_after_backward: List[Tuple[torch.Tensor, int, int]] = []
-        self._clips: List[Tuple[Set[int], Any, float, str]] = []
+        self._clips: List[_Clip] = []
         # Clips while there were no gradients: the parameters, the norm, the place, and the number of backward passes before.
         self._empty_clips: List[Tuple[Set[int], float, str, int]] = []
         self._early: List[int] = []
@@ -65,23 +79,27 @@ class Scaling:
         if not isinstance(given, (list, tuple, torch.Tensor)) and given is not None:
             given = list(given)
             args, kwargs = ((given, *args[1:]), kwargs) if args else (args, {**kwargs, "parameters": given})
-        self._begin_clip(given, args[1] if len(args) > 1 else kwargs.get("max_norm", kwargs.get("clip_value")), was_used_up)
+        limit = args[1] if len(args) > 1 else kwargs.get("max_norm", kwargs.get("clip_value"))
+        self._begin_clip(given, limit, args[2] if len(args) > 2 else kwargs.get("norm_type", 2.0), was_used_up)
         return args, kwargs
 
     @guarded
-    def _begin_clip(self, given: Any, limit: Any, was_used_up: bool) -> None:
+    def _begin_clip(self, given: Any, limit: Any, norm_type: Any, was_used_up: bool) -> None:
         parameters = [given] if isinstance(given, torch.Tensor) else list(given or [])
         place = _hooks.place_of_caller()
         self._training.check("clipped_nothing")
         if was_used_up:
             self._training.find("clipped_nothing", [], "the generator of parameters was used up before", place)
         unscaled = [state.unscaled for state in self._scalers.values()]
-        self._clips.append(({id(p) for p in parameters}, unscaled, float(limit) if limit is not None else 0.0, place))
+        limit = float(limit) if limit is not None else 0.0
+        self._clips.append(_Clip(parameters, unscaled, limit, float(norm_type), place))
 
     def end_clip(self, norm: Any) -> None:
         if not isinstance(norm, torch.Tensor) or _hooks.is_sharded(norm) or not self._clips:
             return
-        ids, _, limit, place = self._clips[-1]
+        clip = self._clips[-1]
+        ids, limit, place = clip.ids, clip.limit, clip.place
+        self._check_norm(clip)
         if norm.device.type == "cpu":
             self._training.is_finite = self._training.is_finite and bool(torch.isfinite(norm))
         if self._training.group is not None:
@@ -100,6 +118,20 @@ class Scaling:
         late = all(self._training.optimizers[o].num_steps > 0 and self._training.optimizers[o].num_backwards == self._training.num_backwards for o in holders)
         if late and float(norm) > limit:
             self._training.find("clipped_after_step", [], f"a norm of {float(norm):.3g} was clipped to {limit:.3g} after the step", place)
+
+    def _check_norm(self, clip: _Clip) -> None:
+        """Looks whether what is left is within the limit; of a divided gradient, what this rank holds."""
+        training = self._training
+        gradients = [_hooks.local(p.grad) for p in clip.parameters if p.grad is not None and has_norm(p.grad)]
+        if not gradients or clip.norm_type != 2 or not 0 < clip.limit < math.inf or not training.looks_at_values():
+            return
+        begin = time.perf_counter()
+        training.check("norm_not_clipped")
+        left = float(norms_of(gradients).norm())
+        if math.isfinite(left) and left > _ROUNDED * clip.limit:
+            seen = f"gradients have a norm of {left:.3g} after they were clipped to {clip.limit:.3g}"
+            training.find("norm_not_clipped", [], seen, clip.place)
+        training.seconds_of_values += time.perf_counter() - begin
 
     def _scale(self, original: Any, scaler: Any, outputs: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(scaler, outputs, *args, **kwargs)
@@ -136,13 +168,14 @@ class Scaling:
         if not state.has_scaled and self._training.num_backwards > state.num_backwards:
             self._training.find("loss_not_scaled", [], f"backward() of a loss that was not scaled by {scaler.get_scale():g}", _hooks.place_of_caller())
         ids = {id(p) for p in parameters_of(optimizer)}
-        for clipped, _, limit, place in self._clips:
-            if not clipped & ids:
+        for clip in self._clips:
+            if not clip.ids & ids:
                 continue
             self._training.check("clipped_scaled_gradients")
             scale = scaler.get_scale()
-            if optimizer not in state.unscaled and state.has_scaled and scale > 1 and limit < scale:
-                self._training.find("clipped_scaled_gradients", [], f"gradients were scaled by {scale:g} as they were clipped to {limit:g}", place)
+            if optimizer not in state.unscaled and state.has_scaled and scale > 1 and clip.limit < scale:
+                seen = f"gradients were scaled by {scale:g} as they were clipped to {clip.limit:g}"
+                self._training.find("clipped_scaled_gradients", [], seen, clip.place)
 
     def end_scaler_step(self) -> None:
         self._in_scaler = False
@@ -184,7 +217,7 @@ class Scaling:
     def _check_idle_clips(self) -> None:
         """Looks for two iterations in which all that was clipped has no gradients and is in no optimizer."""
         held = {id(p) for o in self._training.optimizers for p in parameters_of(o)}
-        if not self._idle_clips or len(self._idle_clips) < self._num_clips or any(ids & held for ids, *_ in self._clips):
+        if not self._idle_clips or len(self._idle_clips) < self._num_clips or any(clip.ids & held for clip in self._clips):
             return
         self._idle_iterations.append(self._training.iteration)
         if len(self._idle_iterations) == 2:

@@ -39,6 +39,7 @@ class Schedules:
         patches.wrap(base, "__init__", self._make_scheduler)
         patches.wrap(base, "step", self._step_scheduler)
         patches.wrap(base, "load_state_dict", self._load_scheduler)
+        patches.wrap(torch.nn.Module, "load_state_dict", self._load_module)
         patches.wrap(torch.random, "set_rng_state", self._set_random, also=(torch,))
         for owner in (getattr(torch, "amp", None), getattr(torch.cuda, "amp", None)):
             scaler = getattr(owner, "GradScaler", None)
@@ -143,6 +144,21 @@ class Schedules:
     def _load_scaler(self, original: Any, scaler: Any, *args: Any, **kwargs: Any) -> Any:
         self._loaded_scales = []
         return original(scaler, *args, **kwargs)
+
+    def _load_module(self, original: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(module, *args, **kwargs)
+        state = args[0] if args else kwargs.get("state_dict")
+        self._check_loaded(module, state, result)
+        return result
+
+    @guarded
+    def _check_loaded(self, module: Any, state: Any, result: Any) -> None:
+        """Looks for a state none of whose names the module has, and which it was told not to mind."""
+        unexpected = getattr(result, "unexpected_keys", None)
+        self._training.check("loaded_nothing")
+        if state and unexpected and len(unexpected) == len(state) and result.missing_keys:
+            seen = f"has none of the {len(state)} names, the first of which is {unexpected[0]!r}; its own is {result.missing_keys[0]!r}"
+            self._training.find("loaded_nothing", [type(module).__name__], seen, _hooks.place_of_caller(), 0)
 
     def check_resumed(self, optimizer: Any, scales: List[float]) -> None:
         """scales: of the scalers in use."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import Any, Dict, List, Set, Tuple
+from typing import Any, Dict, List, Tuple
 
 import torch
 
@@ -21,11 +21,17 @@ class Steps:
     def __init__(self, training: Training):
         self._training = training
         self._orphans: Dict[int, Tuple[int, torch.Tensor]] = {}
-        self._held_by_others: Set[int] = set()
+        # Optimizers that were made, and whether those were looked for that were made before the observation began.
+        self._made: "weakref.WeakSet[Any]" = weakref.WeakSet()
+        self._has_searched = False
         # By parameter: the optimizer that used its gradient last, and which gradient that was.
         self._applied: Dict[int, Tuple[Any, Any]] = {}
         self._twice: List[int] = []
         self._optimizer_keys: Dict[Tuple[Any, ...], Tuple[Any, int, bool]] = {}
+
+    def add_optimizer(self, optimizer: Any) -> None:
+        """It was made; others may step for it."""
+        self._made.add(optimizer)
 
     def begin_step(self, optimizer: Any) -> None:
         state = self._training.state_of(optimizer)
@@ -170,6 +176,7 @@ class Steps:
             self._training.find("frozen_parameter_updated", [self._training.name_of(p) for p in moved], seen)
         state.num_steps += 1
         self._training.num_steps += 1
+        self._training.stepped = weakref.ref(optimizer)  # the same object for the same optimizer
         key = (type(optimizer), *(id(p) for p in parameters_of(optimizer)))
         if key in self._optimizer_keys:
             # An optimizer without state has nothing to lose.
@@ -188,7 +195,7 @@ class Steps:
 
     def check_orphans(self) -> None:
         """Parameters that get gradients, and that no optimizer has."""
-        held = self._held_by_others.union(*({id(p) for p in parameters_of(o)} for o in self._training.optimizers))
+        held = {id(p) for o in (*self._made, *self._training.optimizers) for p in parameters_of(o)}
         in_use = any(p.grad is not None for o in self._training.optimizers for p in parameters_of(o))
         known = {id(p) for _, module in self._training.modules for p in module._parameters.values() if p is not None}
         seen_before, self._orphans = self._orphans, {}
@@ -219,10 +226,10 @@ class Steps:
         return any(p.dtype == torch.float32 and p.numel() == parameter.numel() for p in held)
 
     def _find_orphan(self, parameter: torch.Tensor, first: int) -> None:
-        for item in gc.get_objects():
-            if issubclass(type(item), torch.optim.Optimizer) and item not in self._training.optimizers:
-                self._held_by_others.update(id(p) for p in parameters_of(item))
-        if id(parameter) in self._held_by_others:
+        if not self._has_searched:
+            self._has_searched = True  # it takes up to a second
+            self._made.update(item for item in gc.get_objects() if issubclass(type(item), torch.optim.Optimizer))
+        if any(p is parameter for o in self._made for p in parameters_of(o)):
             return
         models = {id(p) for _, module in self._training.modules for p in module._parameters.values()}
         seen = "gets gradients, is in no optimizer, and does not change"

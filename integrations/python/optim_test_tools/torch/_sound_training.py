@@ -62,6 +62,13 @@ class OptimizerState:
         # Parameters with few digits as they were in the second step, and when that was.
         self.first_values: List[Tuple[torch.Tensor, torch.Tensor, int]] = []
         self.zeroed: Optional[Tuple[int, str]] = None
+        # Places at which gradients of backward passes since the last step were thrown away.
+        self.thrown: List[str] = []
+        self.num_batches = 0  # of loaders, as it stepped last
+        self.num_steps_of_all = 0  # of all optimizers, as it stepped last
+        # A gradient as the last backward pass, or clipping it, left it: parameter, identity, version.
+        self.fresh: Optional[Tuple[torch.Tensor, int, int]] = None
+        self.wasteful: List[int] = []  # iterations in a row in which that was done with each batch but the last one
         self.trainable: Set[int] = set()
         # Parameters that were trainable, with a gradient, and their values before the step.
         self.frozen: List[Tuple[torch.Tensor, Optional[torch.Tensor]]] = []
@@ -87,6 +94,8 @@ class Training:
         self.num_backwards = 0
         self.num_steps = 0
         self.num_schedule_steps = 0
+        self.num_batches = 0  # of loaders
+        self.stepped: Optional["weakref.ref[Any]"] = None  # the optimizer that stepped last
         self.compiles = False
         # Modules, and what they are made of.
         self.modules: List[Tuple[str, nn.Module]] = []
@@ -134,6 +143,10 @@ class Training:
         for rule, names, seen in self._early:
             self.check(rule)
             self.find(rule, names, seen)
+
+    def not_checked(self, rule: str, reason: str) -> None:
+        if self.record is not None:
+            self.record.not_checked(rule, reason)
 
     def check(self, rule: str) -> None:
         if self.record is not None:
@@ -211,6 +224,20 @@ def is_nonzero(gradient: torch.Tensor) -> bool:
     return bool(held.any())
 
 
+def has_norm(gradient: torch.Tensor) -> bool:
+    """Whether norms_of() can read what this rank holds of it."""
+    held = _hooks.local(gradient)
+    return held.layout == torch.strided and held.is_floating_point() and held.numel() > 0
+
+
+def norms_of(gradients: List[torch.Tensor]) -> torch.Tensor:
+    """The norm of each, on the host, in float32."""
+    held = [gradient.detach() for gradient in gradients]
+    if hasattr(torch, "_foreach_norm") and len({g.device for g in held}) == 1:
+        return torch.stack([norm.float().cpu() for norm in torch._foreach_norm(held)])
+    return torch.stack([g.float().norm().cpu() for g in held])
+
+
 def sample_of(tensor: Optional[torch.Tensor]) -> Optional[torch.Tensor]:
     """Its first elements; None: not known."""
     if tensor is None:
@@ -237,6 +264,7 @@ def sample_digest(tensors: Sequence[torch.Tensor]) -> str:
             found.update(repr(flat[:: max(flat.numel() // 256, 1)].tolist()).encode())
         found.update(repr(tuple(held.shape)).encode())
     return found.hexdigest()
+
 
 def sums(tensors: Any) -> str:
     """A digest by sums of 64-bit words, which any order of addition gives."""
