@@ -186,7 +186,7 @@ def autocast_left_out(fault):
         with torch.autocast("cpu", enabled=False):
             return linear(x.float(), weight, bias)
 
-    model = Net()
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
     optimizer = torch.optim.AdamW(model.parameters())
     F.linear = linear_in_float if fault else linear
     try:
@@ -440,7 +440,7 @@ FAULTS = [
     (workers_alike, "numpy_seeded_alike", "workers_repeat", "RandomPictures", 2),
     (workers_undivided, "not_divided", "workers_repeat", "Stream", 2),
     (seeded_each_epoch, "manual_seed", "epoch_not_reshuffled", "RandomSampler", 99),
-    (autocast_left_out, "linear_in_float", "autocast_dtype", "body", 1),
+    (autocast_left_out, "linear_in_float", "autocast_dtype", "0", 1),
     (stale_update, "does_nothing", "parameter_not_written", "body.weight", 2),
     (stages_not_frozen, "train_not_called", "stages_not_frozen", "Model", 0),
     (evaluated_first, "no_training_before", "spectral_norm_not_estimated", "body", 0),

@@ -124,7 +124,9 @@ def phases_of_one_optimizer(fault):
         model.requires_grad_(False)
         part.requires_grad_(True)
         for _ in range(4):
-            step(optimizer, loss_of(model, batch()))
+            optimizer.zero_grad(set_to_none=True)
+            loss_of(model, batch()).backward()
+            optimizer.step()
 
 
 def weights_as_products(fault):

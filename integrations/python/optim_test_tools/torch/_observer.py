@@ -250,6 +250,7 @@ class Observer:
     def close(self) -> None:
         """Takes everything back; the run directory stays."""
         self._is_on = False
+        self._failed = True  # so that no hook that something kept, as schedules of PyTorch 1.13 do, begins another run
         self.take_hooks_back()
         if self._run is not None and os.getpid() == self._process:
             self.operations.end()

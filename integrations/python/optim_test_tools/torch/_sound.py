@@ -50,6 +50,10 @@ class Sound:
         """Returns how long the checks took."""
         return self._training.seconds
 
+    def read_values_every(self, iterations: int) -> None:
+        """Where that takes too long, it is done less often."""
+        self._training.values_every = iterations
+
     def install(self, patches: _hooks.Patches) -> None:
         for rules in (self._passes, self._gradients, self._scaling, self._replicas, self._schedules, self._data):
             rules.install(patches)

@@ -133,14 +133,13 @@ class Passes:
         return found
 
     def _check_dtype(self, module: Any, args: Any, output: torch.Tensor) -> None:
-        kind = output.device.type
-        if not hasattr(torch, "get_autocast_dtype") or not torch.is_autocast_enabled(kind):
+        expected = _autocast_dtype(output.device.type)
+        if expected is None:
             return
         given = next(_hooks.tensors_in(args), None)
         if given is None or not given.is_floating_point() or given.dtype == torch.float64 or module._forward_hooks:
             return
         self._training.check("autocast_dtype")
-        expected = torch.get_autocast_dtype(kind)
         if output.dtype != expected:
             self._training.find("autocast_dtype", [self._training.module_name(module)], f"returns {output.dtype} instead of {expected}")
 
@@ -231,6 +230,13 @@ class Passes:
                     return called
                 storages |= returned
         return None
+
+
+def _autocast_dtype(kind: str) -> Optional[torch.dtype]:
+    """Of a kind of device, where autocast is on; older versions of PyTorch have functions of their own for the host."""
+    if hasattr(torch, "get_autocast_dtype"):
+        return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+    return torch.get_autocast_cpu_dtype() if kind == "cpu" and torch.is_autocast_cpu_enabled() else None
 
 
 def _is_compiled(module: nn.Module) -> bool:
