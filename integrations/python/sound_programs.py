@@ -1,6 +1,6 @@
 """Small training programs of many kinds, healthy ones and the same with one line that breaks them, and what is found in them.
 
-    sound_programs.py [--seeds 10] [--only NAME...] [--healthy 30] [--show]
+    sound_programs.py [--seeds 10] [--only NAME...] [--healthy 5] [--show]
     sound_programs.py --cost 12
 
 Each is run under observation, without a configuration but for where it writes; those of several ranks on 2 and 4 ranks of this
@@ -263,7 +263,8 @@ def measure_rank(iterations, rank, ranks, directory, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10, help="runs of each planted fault")
-    parser.add_argument("--healthy", type=int, default=30, help="runs of each healthy program")
+    parser.add_argument("--healthy", type=int, default=5, help="runs of each healthy program")
+    parser.add_argument("--first-seed", type=int, default=0, help="so that runs can be divided")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
     parser.add_argument("--only", nargs="*", help="programs or faults")
     parser.add_argument("--cost", type=int, metavar="ITERATIONS", help="measure what the checks take instead, at least 4")
@@ -278,11 +279,13 @@ def main():
         return not options.only or program.__name__ in options.only or fault in options.only
 
     failed = skipped = 0
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    healthy_seeds = range(options.first_seed, options.first_seed + options.healthy)
     # Those of several ranks first: forked before this process has threads.
     together = [job for job in FAULTS if job[0] in TOGETHER and is_wanted(*job[:2])]
     counts = dict.fromkeys(range(len(together)), 0)
     total = options.seeds * len(options.ranks)
-    for ranks, seed in itertools.product(options.ranks, range(options.seeds)):
+    for ranks, seed in itertools.product(options.ranks, seeds):
         texts = run_together([job[:2] for job in together], ranks, seed) if together else []
         for number, (job, text) in enumerate(zip(together, texts)):
             if text is None:
@@ -296,17 +299,17 @@ def main():
                 print(f"{job[0].__name__} {job[1]}, {ranks} ranks, seed {seed}:\n{text}", flush=True)
     healthy = [(program, "") for program in TOGETHER if is_wanted(program, "")]
     runs = findings = 0
-    for ranks, seed in itertools.product(options.ranks, range(options.healthy)):
+    for ranks, seed in itertools.product(options.ranks, healthy_seeds):
         for (program, _), text in zip(healthy, run_together(healthy, ranks, seed) if healthy else []):
             runs += text is not None
             if text:
                 findings += 1
                 print(f"healthy {program.__name__}, {ranks} ranks, seed {seed}:\n{text}", flush=True)
     alone = [job for job in FAULTS if job[0] in ALONE and is_wanted(*job[:2])]
-    texts = iter(run_alone([(*job[:2], seed) for job in alone for seed in range(options.seeds)]))
+    texts = iter(run_alone([(*job[:2], seed) for job in alone for seed in seeds]))
     for program, fault, rule, name, last in alone:
         found = 0
-        for seed in range(options.seeds):
+        for seed in seeds:
             text = next(texts)
             # Which needs to know which tensors share memory.
             if text is None or (IS_OLD and rule == "missing_gradient"):
@@ -322,7 +325,7 @@ def main():
     for number, job in enumerate(together):
         print(f"{job[0].__name__:26}{job[1]:34}{job[2]:32}{counts[number]} of {total}", flush=True)
         failed += counts[number] < total
-    jobs = [(program, "", seed) for program in ALONE if is_wanted(program, "") for seed in range(options.healthy)]
+    jobs = [(program, "", seed) for program in ALONE if is_wanted(program, "") for seed in healthy_seeds]
     for (program, _, seed), text in zip(jobs, run_alone(jobs)):
         runs += text is not None
         if text:
