@@ -33,7 +33,7 @@ class _Evaluated:
 class Dropouts:
     """Looks at layers of nn.Dropout, and replaces functional dropout while a pass that is looked into runs.
 
-    What is scripted by torch.jit reads the functions' source, so they stay as they are outside of passes.
+    torch.jit.script reads the functions' source, so they stay as they are outside of passes.
     """
 
     def __init__(self, training: Training):
@@ -52,9 +52,15 @@ class Dropouts:
 
         @functools.wraps(original)
         def observed(*args: Any, **kwargs: Any) -> Any:
-            if not _hooks.is_compiling():
-                self._saw_call(name, args, kwargs)
-            return original(*args, **kwargs)
+            if _hooks.is_compiling() or self._root is None:
+                return original(*args, **kwargs)
+            self._saw_call(name, args, kwargs)
+            setattr(F, name, original)  # subclasses of tensors are told the function's name by what it is here
+            try:
+                return original(*args, **kwargs)
+            finally:
+                if self._root is not None:
+                    setattr(F, name, observed)
 
         return observed
 
@@ -85,8 +91,7 @@ class Dropouts:
 
     @guarded
     def _saw_call(self, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
-        if self._root is None:
-            return
+        assert self._root is not None
         if name == _ATTENTION:
             chance, flag = kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0), None
         else:

@@ -154,6 +154,10 @@ class Passes:
                     self._had_gradient.add(id(parameter))
 
     def check_modes(self, optimizer: Any) -> None:
+        if all(any(modes) for _, modes in self._training.forwards.values()):
+            if self._training.forwards:
+                self._training.check("eval_in_training")
+            return
         ids = {id(p) for p in parameters_of(optimizer)}
         forwards = [(root, modes) for root, modes in self._training.forwards.values() if any(id(p) in ids for p in root.parameters())]
         if forwards:

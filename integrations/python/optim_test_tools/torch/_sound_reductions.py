@@ -136,8 +136,9 @@ class Reductions:
     def end_step(self, optimizer: Any, state: OptimizerState) -> None:
         if self._training.num_backwards == state.num_backwards:
             return
-        ids = {id(p) for p in parameters_of(optimizer)}
-        for ddp in self._training.living_ddps():
+        ddps = self._training.living_ddps()
+        ids = {id(p) for p in parameters_of(optimizer)} if ddps else set()
+        for ddp in ddps:
             if ddp.process_group.size() < 2 or not any(id(p) in ids for p in ddp.parameters()):
                 continue
             if ddp in self._ddp_forwards and not self._training.collectives.sees_reductions_of(ddp):

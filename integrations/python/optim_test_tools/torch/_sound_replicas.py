@@ -65,7 +65,7 @@ class Replicas:
 
     def begin_forward(self, module: Any, root: nn.Module, inputs: Sequence[torch.Tensor]) -> None:
         self._find_group(root, _hooks.find_ddp(module))
-        if not self._modes:
+        if self._training.has_peers and not self._modes:
             self._modes = self._describe_modes()
             if self._training.group is not None and inputs:
                 self._fact("same_data_on_ranks", "the batch", sample_digest(inputs), "is_distinct")

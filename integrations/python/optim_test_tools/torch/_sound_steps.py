@@ -163,8 +163,9 @@ class Steps:
         written, state.written = state.written, []
         if written:
             self._training.check("parameter_not_written")
-            rates = {id(p): group.get("lr") for group in optimizer.param_groups for p in group["params"]}
-            missed = [p for p, version in written if p._version == version and rates.get(id(p)) != 0]
+            missed = [p for p, version in written if p._version == version]
+            rates = {id(p): group.get("lr") for group in optimizer.param_groups for p in group["params"]} if missed else {}
+            missed = [p for p in missed if rates.get(id(p)) != 0]
             if missed:
                 seen = f"{state.name}.step() left it as it was, with a gradient"
                 self._training.find("parameter_not_written", [self._training.name_of(p) for p in missed], seen)
