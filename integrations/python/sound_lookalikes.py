@@ -544,6 +544,18 @@ def probed(fault):
         step(optimizer, F.mse_loss(rebuilt, x) + F.cross_entropy(scores, y))
 
 
+def scripted(fault):
+    """A copy that torch.jit.script made of the model is evaluated between steps."""
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(4):
+        step(optimizer, loss_of(model, batch()))
+        copied = torch.jit.script(model).eval()
+        with torch.no_grad():
+            copied(batch()[0])
+            copied(batch()[0])
+
+
 def tuned_from_outside(fault):
     """A layer is made for each task from what a network predicts, and has parameters of its own that never learn."""
     maker = nn.Linear(3, 32)
@@ -560,5 +572,6 @@ PROGRAMS = [
     evaluated_with_the_same, learned_by_heart, stepped_in_backward, signed, hooked, frozen_by_rate, swapped, restarted_warm,
     checked_first, skipped_by_hand, two_losses, drawn_often, drops_always, attending, dropout_later, remembered,
     surgery_by_loader, noise_scale, partly_loaded, generators_of_samples, loader_made_anew, made_lazily, clipped_in_parts,
-    normalised_by_itself, truncated_in_time, chosen_hard, probed, tuned_from_outside,
+    normalised_by_itself, truncated_in_time, chosen_hard, probed, scripted,
+    tuned_from_outside,
 ]

@@ -98,6 +98,7 @@ class Observer:
 
     def fail(self, error: Exception) -> None:
         self._is_on = False
+        self.sound.end_forward()
         if not self._failed:
             self._failed = True
             print(f"ott: the training is no longer observed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
@@ -318,7 +319,8 @@ class Observer:
     # Modules: the outermost one's forward pass. Within it no module is watched.
 
     def _before_module(self, module: Any, args: Any) -> None:
-        if _hooks.is_compiling() or _hooks.is_transforming():
+        # Modules of torch.jit.script take no hooks.
+        if _hooks.is_compiling() or _hooks.is_transforming() or isinstance(module, torch.jit.ScriptModule):
             return
         self._begin_forward(module, args, _hooks.keyword_arguments(2))
 
