@@ -303,7 +303,7 @@ class Observer:
         if not self.measures_this_thread():
             batch = original(iterator)
             if self._run is None:
-                self.sound.next_batch(batch)
+                self.sound.next_batch(batch, iterator)
             return batch
         self._recover()
         evaluates = self._loaders.next_is_for_evaluation(iterator)
@@ -313,7 +313,7 @@ class Observer:
         name = "evaluation" if evaluates else self._loaders.name_of(getattr(iterator, "_dataset", None))
         self._batch = self._measure(name, original, iterator)
         if not evaluates:
-            self.sound.next_batch(self._batch)
+            self.sound.next_batch(self._batch, iterator)
         return self._batch
 
     # Modules: the outermost one's forward pass. Within it no module is watched.

@@ -242,8 +242,8 @@ class Sound:
         self._data.start_loader(loader)
 
     @guarded
-    def next_batch(self, batch: Any) -> None:
-        self._data.next_batch(batch)
+    def next_batch(self, batch: Any, iterator: Any) -> None:
+        self._data.next_batch(batch, iterator)
 
     @guarded
     def saved(self, file: Any) -> None:

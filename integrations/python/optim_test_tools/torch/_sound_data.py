@@ -68,9 +68,10 @@ class Data:
                 seen = f"its {number} workers begin with copies of self.{name}, so they draw the same numbers"
                 self._training.find("workers_repeat", [type(dataset).__name__], seen)
 
-    def next_batch(self, batch: Any) -> None:
+    def next_batch(self, batch: Any, iterator: Any) -> None:
         self._num_batches += 1
         self._training.num_batches += 1
+        self._training.iterators.add(id(iterator))
         digest = sample_digest(list(_hooks.tensors_in(batch)))
         self._check_workers(digest)
         self._check_order(digest)

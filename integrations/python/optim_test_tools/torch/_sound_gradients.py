@@ -90,6 +90,8 @@ class Gradients:
         for optimizer in optimizers:
             state = self._training.state_of(optimizer)
             is_fresh = self._training.num_backwards > state.num_backwards
+            if not is_fresh:
+                state.cleared = _hooks.place_of_caller()
             if is_fresh and any(p.grad is not None for p in parameters_of(optimizer)):
                 if state.zeroed is None or state.zeroed[0] < self._training.num_backwards:
                     state.thrown.append(_hooks.place_of_caller())
@@ -136,7 +138,8 @@ class Gradients:
             training.check("gradients_thrown_away")
         # What measures gradients, or makes new ones of them, zeroes them elsewhere, has other batches, or writes the result;
         # what another optimizer steps by is none of this one's.
-        is_alike = len(set(thrown)) == 1 and num_backwards == num_batches == len(thrown) + 1
+        iterators, training.iterators = training.iterators, set()
+        is_alike = set(thrown) == {state.cleared} and len(iterators) == 1 and num_backwards == num_batches == len(thrown) + 1
         if not is_alone or not is_alike or optimizer not in self.untouched():
             state.wasteful = []
             return

@@ -62,7 +62,8 @@ class OptimizerState:
         # Parameters with few digits as they were in the second step, and when that was.
         self.first_values: List[Tuple[torch.Tensor, torch.Tensor, int]] = []
         self.zeroed: Optional[Tuple[int, str]] = None
-        # Places at which gradients of backward passes since the last step were thrown away.
+        # Where gradients of the last step were zeroed, and since then those of passes that no step used.
+        self.cleared = ""
         self.thrown: List[str] = []
         self.num_batches = 0  # of loaders, as it stepped last
         self.num_steps_of_all = 0  # of all optimizers, as it stepped last
@@ -95,6 +96,7 @@ class Training:
         self.num_steps = 0
         self.num_schedule_steps = 0
         self.num_batches = 0  # of loaders
+        self.iterators: Set[int] = set()  # of loaders, that gave batches since the last step
         self.stepped: Optional["weakref.ref[Any]"] = None  # the optimizer that stepped last
         self.compiles = False
         # Modules, and what they are made of.
