@@ -51,6 +51,15 @@ expect 1 '^,,loss,mismatch,float64' compare --format=csv "$dumps/reference" "$du
 expect 1 '<testsuite name="dump" tests="2" failures="2">' compare --format=junit "$dumps/reference" "$dumps/other"
 expect 1 'first divergence' compare --format=junit -o "$dumps/report.xml" "$dumps/reference" "$dumps/other"
 grep -q 'classname="dump" name="loss"' "$dumps/report.xml" || { echo "no report.xml" >&2; failures=$((failures + 1)); }
+for number in nan inf -1; do
+  for given in "compare --atol" "compare --rtol" "crosscheck --atol" "crosscheck --rtol" "hang --after" \
+    "calibrate -o $TEST_TMPDIR/none --factor" "ab --margin" "ab --confidence" "curves --confidence" \
+    "prof --begin" "prof --end" "trace --min-percent"; do
+    # shellcheck disable=SC2086  # a command and its flags
+    expect 2 "^ott .*: $number is not a finite number from [^ ]+ (on|to [^ ]+);" $given "$number" "$dumps/same" "$dumps/other"
+  done
+  expect 2 "^ott curves: --margin $number: needs a finite number" curves --margin "$number" "$dumps/same" --- "$dumps/other"
+done
 expect 2 '/nothing/report.xml' compare -o "$dumps/nothing/report.xml" "$dumps/reference" "$dumps/same"
 expect 0 '1 within tolerance' compare --tolerance '*loss=0.5,0' "$dumps/reference" "$dumps/other"
 expect 1 'verdict: different' compare --default-tolerances "$dumps/reference" "$dumps/other"

@@ -142,6 +142,11 @@ void SetGradients(const py::function& compute) {
   Check(status);
 }
 
+void CheckTolerance(const Tolerance& tolerance) {
+  if (IsTolerance(tolerance.atol) && IsTolerance(tolerance.rtol)) return;
+  throw py::value_error("atol and rtol are finite numbers from 0 on");
+}
+
 CompareOptions OptionsFrom(const py::dict& from) {
   CompareOptions options;
   Tolerance& tolerance = options.tensors.tolerance;
@@ -181,11 +186,10 @@ CompareOptions OptionsFrom(const py::dict& from) {
       path.glob = Text(glob, "a glob of tolerances");
       path.tolerance = tolerance;
       std::tie(path.tolerance.atol, path.tolerance.rtol) = pair.cast<std::pair<double, double>>();
+      CheckTolerance(path.tolerance);
     }
   }
-  for (const double limit : {tolerance.atol, tolerance.rtol}) {
-    if (!(limit >= 0)) throw py::value_error("atol and rtol are numbers from 0 on");
-  }
+  CheckTolerance(tolerance);
   return options;
 }
 

@@ -273,8 +273,10 @@ class CompareTest(unittest.TestCase):
         self.assertFalse(ott.compare(nan, nan))
         self.assertTrue(ott.compare(nan, nan, nan_equal=True))
         self.assertFalse(ott.compare(torch.tensor([0.0]), torch.tensor([-0.0]), bitwise=True))
-        with self.assertRaisesRegex(ValueError, "atol"):
-            ott.compare(x, x, atol=-1)
+        for number in (-1, float("nan"), float("inf")):
+            for given in ({"atol": number}, {"rtol": number}, {"tolerances": {"*": (number, 0)}}):
+                with self.assertRaisesRegex(ValueError, "atol"):
+                    ott.compare(x, x + 1, **given)
 
     def test_it_prints_well(self):
         comparison = ott.compare({"w": torch.zeros(2)}, {"w": torch.tensor([0.0, 0.5])})

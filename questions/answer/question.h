@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,6 +27,9 @@ struct CommandLine {
   // Returns the document as a page for the browser, in one file.
   std::function<std::string(const Document& document)> page;
 };
+
+// Accepts a finite number of `low` to `high`. CLI11's ranges let NaN pass, and print a limit in 300 digits.
+CLI::Validator NumberFrom(double low, double high = std::numeric_limits<double>::max());
 
 // A run, and what was given to compare it with.
 struct AskedRun {

@@ -213,10 +213,10 @@ absl::StatusOr<int> RunAb(const AbFlags& flags, const std::function<std::string(
 
 void AddStatisticsOptions(CLI::App* command, AbFlags* flags) {
   command->add_option("--confidence", flags->confidence_percent, "Percent of the answers that hold")
-      ->check(CLI::Range(50.0, 99.9999))
+      ->check(NumberFrom(50, 99.9999))
       ->capture_default_str();
   command->add_option("--margin", flags->margin_percent, "Percent; a smaller change counts as the same")
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(NumberFrom(0, 100))
       ->capture_default_str();
   command->add_option("--location", flags->location, "The number that stands for the iterations of a process")
       ->check(CLI::IsMember({"median", "mean"}))

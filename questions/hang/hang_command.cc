@@ -69,7 +69,7 @@ void AddHangCommand(const CommandLine& line) {
       ->add_option("--after", flags->after_seconds,
                    "Seconds; a shorter wait is no hang. For run directories only. By default after_seconds "
                    "of the run's configuration, or 60")
-      ->check(CLI::PositiveNumber);
+      ->check(NumberFrom(1e-9, 1e9));
   command->add_option("--format", flags->format)
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

@@ -119,8 +119,8 @@ void HangWatchdog::Run() {
   // Four looks in the time that a rank may stand.
   const auto interval =
       options_.after_seconds > 0
-          ? std::min(kBeat,
-                     std::chrono::milliseconds(std::max(1, static_cast<int>(options_.after_seconds * 250))))
+          ? std::min(kBeat, std::chrono::milliseconds(
+                                std::max(1, static_cast<int>(std::min(options_.after_seconds, 1e6) * 250))))
           : kBeat;
   std::unique_lock<std::mutex> lock(mutex_);
   for (int beat = 1; !wake_.wait_for(lock, interval, [this] { return ends_; }); ++beat) {

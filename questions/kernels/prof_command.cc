@@ -242,7 +242,7 @@ void AddProfCommand(const CommandLine& line) {
                                         "Cut texts and fill columns so that a line has so many characters")
                            ->excludes(csv)
                            ->excludes(json)
-                           ->check(CLI::PositiveNumber);
+                           ->check(NumberFrom(1));
   CLI::Option* group_by =
       command->add_option("--group-by", table.group_by, "Columns, by commas: one row a group, with sums")
           ->excludes(columns);
@@ -256,7 +256,7 @@ void AddProfCommand(const CommandLine& line) {
   for (CLI::Option* option : {csv, json, width, columns, group_by, sort, summary}) against->excludes(option);
   command->add_flag("--host", flags->host, "Host time by range, also if there are kernels");
   command->add_option("-n,--limit", table.limit, "At most so many rows (in a summary: ops)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(NumberFrom(0));
   // Host time has no use for these options.
   const std::vector<CLI::Option*> of_kernels = {
       columns,
@@ -275,8 +275,10 @@ void AddProfCommand(const CommandLine& line) {
       command->add_option("--ranks", table.ranks, "Only these, such as 0,3; of a run, this one's trace")
           ->delimiter(',')
           ->allow_extra_args(false),
-      command->add_option("--begin", table.begin_seconds, "Only kernels from this second of the capture on"),
-      command->add_option("--end", table.end_seconds, "Only kernels before this second of the capture")};
+      command->add_option("--begin", table.begin_seconds, "Only kernels from this second of the capture on")
+          ->check(NumberFrom(0)),
+      command->add_option("--end", table.end_seconds, "Only kernels before this second of the capture")
+          ->check(NumberFrom(0))};
   command->add_option("--gpu", flags->gpu,
                       "Peaks to compare with if FILE does not tell the device: H100, A100, ...");
   std::string footer = "Columns:\n";

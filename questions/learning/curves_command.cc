@@ -1,6 +1,7 @@
 #include "ott/questions/learning/curves_command.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -63,9 +64,10 @@ absl::StatusOr<LearningOptions> OptionsOf(const CurvesFlags& flags) {
   absl::string_view number = flags.margin;
   const bool is_share = absl::ConsumeSuffix(&number, "%");
   double margin = 0;
-  if (!absl::SimpleAtod(number, &margin) || !(margin >= 0)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--margin ", flags.margin, ": needs a number in units of the metric, or as 2%, of the steps"));
+  if (!absl::SimpleAtod(number, &margin) || !(margin >= 0 && std::isfinite(margin))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--margin ", flags.margin,
+                     ": needs a finite number from 0 on, in units of the metric, or as 2%, of the steps"));
   }
   (is_share ? options.margin_share : options.margin) = is_share ? margin / 100 : margin;
   return options;
@@ -195,7 +197,7 @@ void AddCurvesCommand(const CommandLine& line) {
                       "A loss up to this is as good: in units of the metric, or as 2%, of the steps; by "
                       "default half of what the runs of A span");
   command->add_option("--confidence", flags->confidence_percent, "Percent of the answers that hold")
-      ->check(CLI::Range(50.0, 99.9999))
+      ->check(NumberFrom(50, 99.9999))
       ->capture_default_str();
   command
       ->add_option(

@@ -33,17 +33,27 @@ namespace ott {
 namespace {
 
 constexpr double kDefaultTimeoutSeconds = 60;
+// Nanoseconds of thirty years still fit into 64 bits.
+constexpr double kMostSeconds = 1e9;
 constexpr int kPingsAtStart = 50;
 
 std::chrono::nanoseconds TimeoutOf(const Config& config) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(
-      config.timeout_seconds() > 0 ? config.timeout_seconds() : kDefaultTimeoutSeconds));
+      // The config is checked later.
+      config.timeout_seconds() > 0 && config.timeout_seconds() <= kMostSeconds ? config.timeout_seconds()
+                                                                               : kDefaultTimeoutSeconds));
 }
 
 absl::Status CheckConfig(const Config& config) {
   if (config.start_iteration() < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("ott.Config: start_iteration ", config.start_iteration(), " is less than 0"));
+  }
+  for (const auto& [field, seconds] : {std::pair("timeout_seconds", config.timeout_seconds()),
+                                       {"hang { after_seconds }", config.hang().after_seconds()}}) {
+    if (seconds >= 0 && seconds <= kMostSeconds) continue;
+    return absl::InvalidArgumentError(absl::StrCat("ott.Config: ", field, ": ", seconds,
+                                                   " is no number of seconds from 0 to ", kMostSeconds));
   }
   if (config.hang().after_seconds() > 0 && config.run_dir().empty()) {
     return absl::InvalidArgumentError(

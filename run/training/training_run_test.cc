@@ -450,6 +450,18 @@ TEST_F(TrainingRunTest, ReferenceThatIsTheRunItselfIsRefused) {
   }
 }
 
+TEST_F(TrainingRunTest, WhatIsNoNumberOfSecondsIsRefused) {
+  for (const double seconds : {-1.0, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+    for (const bool is_hang : {false, true}) {
+      config_.set_timeout_seconds(is_hang ? 20 : seconds);
+      config_.mutable_hang()->set_after_seconds(is_hang ? seconds : 0);
+      const absl::Status status = TrainingRun::Start(TestRanks(), config_).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(is_hang ? "after_seconds" : "timeout_seconds"));
+    }
+  }
+}
+
 TEST_F(TrainingRunTest, FilesWithoutDirectoryAreRefused) {
   config_.clear_run_dir();
   const auto run = TrainingRun::Start(TestRanks(), config_);

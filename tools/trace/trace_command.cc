@@ -126,8 +126,10 @@ void AddTraceCommand(const CommandLine& line) {
   command->add_option("-o,--output", flags->output,
                       "File to write: .json, .json.gz, .perfetto-trace or .perfetto-trace.gz");
   command->add_option("--begin", flags->selection.begin, "Only what reaches beyond this, in seconds")
+      ->check(NumberFrom(-1e9, 1e9))
       ->capture_default_str();
-  command->add_option("--end", flags->selection.end, "Only what begins before this, in seconds");
+  command->add_option("--end", flags->selection.end, "Only what begins before this, in seconds")
+      ->check(NumberFrom(-1e9, 1e9));
   command->add_option("--ranks", flags->ranks, "Only these, such as 0,3")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -137,7 +139,9 @@ void AddTraceCommand(const CommandLine& line) {
       ->transform(CLI::AsSizeValue(false));
   command->add_flag("--tree", flags->tree,
                     "Print ranges inside of ranges: inclusive and exclusive time, count");
-  command->add_option("--min-percent", flags->min_percent, "Of all time, for --tree")->capture_default_str();
+  command->add_option("--min-percent", flags->min_percent, "Of all time, for --tree")
+      ->check(NumberFrom(0, 100))
+      ->capture_default_str();
   command->add_option("--top", flags->top, "Print so many ranges with the most time of their own");
   command->add_flag("--gaps", flags->gaps,
                     "Print when devices had nothing to do, by what the host was doing");

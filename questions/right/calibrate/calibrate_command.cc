@@ -52,7 +52,7 @@ void AddCalibrateCommand(const CommandLine& line) {
           "What is beyond so many times the noise is a finding; by default by the number of runs: "
           "Student's t, 63.7 for 2 runs, 9.9 for 3, 5.8 for 4, 5 for more, and what leaving each out "
           "needs")
-      ->check(CLI::Range(1.0, 1e6));
+      ->check(NumberFrom(1, 1e6));
   command->footer(
       "Exit code: 0 calibrated, 2 the runs are no repetitions, equal bit for bit, or cannot be read.\n"
       "Examples:\n  ott calibrate out/run1 out/run2 out/run3 -o tolerances.textproto\n"

@@ -99,10 +99,10 @@ void AddCompareCommand(const CommandLine& line) {
       ->required();
   command->add_option("CURRENT", flags->current, "The same kind")->required();
   command->add_option("--atol", tolerance.atol, "Absolute tolerance")
-      ->check(CLI::NonNegativeNumber)
+      ->check(NumberFrom(0))
       ->capture_default_str();
   command->add_option("--rtol", tolerance.rtol, "Tolerance relative to the reference; both add up")
-      ->check(CLI::NonNegativeNumber)
+      ->check(NumberFrom(0))
       ->capture_default_str();
   command->add_flag("--bitwise", tolerance.bitwise, "Only equal bits are equal")
       ->excludes("--atol")
@@ -133,7 +133,7 @@ void AddCompareCommand(const CommandLine& line) {
   command
       ->add_option("--worst", flags->options.compare.tensors.num_worst,
                    "Elements with the largest error that are shown of a tensor")
-      ->check(CLI::NonNegativeNumber)
+      ->check(NumberFrom(0))
       ->capture_default_str();
   command->add_flag("--warn-only", flags->warn_only, "Exit code 0 although different");
   command->add_option("--format", flags->format, "text and json sum up; csv and junit have every tensor")

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,8 +32,8 @@ struct CrosscheckFlags {
   std::string config;
   std::vector<std::string> replicated;
   std::vector<int> reference_ranks;
-  double atol = 0;
-  double rtol = 0;
+  std::optional<double> atol;
+  std::optional<double> rtol;
   std::string tolerances;
   std::string layout;
   std::string format = "text";
@@ -57,8 +58,8 @@ absl::StatusOr<CrossCheckConfig> MakeConfig(const CrosscheckFlags& flags) {
   if (!flags.reference_ranks.empty()) {
     *config.mutable_reference_ranks() = {flags.reference_ranks.begin(), flags.reference_ranks.end()};
   }
-  if (flags.atol > 0) config.mutable_reference_tolerance()->set_atol(flags.atol);
-  if (flags.rtol > 0) config.mutable_reference_tolerance()->set_rtol(flags.rtol);
+  if (flags.atol) config.mutable_reference_tolerance()->set_atol(*flags.atol);
+  if (flags.rtol) config.mutable_reference_tolerance()->set_rtol(*flags.rtol);
   if (!flags.tolerances.empty()) config.set_reference_tolerances(flags.tolerances);
   config.set_reference_run(flags.current.empty() ? "" : flags.run);
   return config;
@@ -113,9 +114,8 @@ absl::StatusOr<std::vector<LayoutVerdict>> CheckLayouts(const CrosscheckFlags& f
   OTT_ASSIGN_OR_RETURN(const CrossCheckConfig config, MakeConfig(flags));
   LayoutOptions options;
   const ToleranceConfig& tolerance = config.reference_tolerance();
-  // Written so that NaN is refused, too.
-  if (!(tolerance.atol() >= 0 && tolerance.rtol() >= 0)) {
-    return absl::InvalidArgumentError("the tolerance is not a number of at least 0");
+  if (!IsTolerance(tolerance.atol()) || !IsTolerance(tolerance.rtol())) {
+    return absl::InvalidArgumentError("cross_check: reference_tolerance: not a finite number of at least 0");
   }
   if (tolerance.atol() > 0 || tolerance.rtol() > 0) {
     options.tolerance.emplace();
@@ -188,9 +188,9 @@ void AddCrosscheckCommand(const CommandLine& line) {
           ->delimiter(',')
           ->allow_extra_args(false);
   command->add_option("--atol", flags->atol, "Absolute tolerance against the reference")
-      ->check(CLI::NonNegativeNumber);
+      ->check(NumberFrom(0));
   command->add_option("--rtol", flags->rtol, "Tolerance relative to the reference; both add up")
-      ->check(CLI::NonNegativeNumber);
+      ->check(NumberFrom(0));
   command->add_option("--tolerances", flags->tolerances,
                       "File that `ott calibrate` wrote, for the tensors that it names");
   command
