@@ -19,8 +19,10 @@
 namespace ott {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing::Pair;
 
 std::vector<std::pair<std::string, CompareStatus>> Statuses(const TreeComparison& comparison) {
@@ -354,6 +356,15 @@ c: missing: a tensor
 different: 1 bitwise equal, 1 mismatch, 1 missing
 )");
   EXPECT_THAT(ToText(comparison, 1), HasSubstr("... and 1 more\n"));
+}
+
+TEST_F(CompareTest, NoInfiniteToleranceIsCalledOneThatPasses) {
+  const float with_nan[] = {1, std::nanf("")}, zeros[] = {0, 2};
+  const Value a = ValueMap{{"x", a_}};
+  const std::string nan = ToText(CompareTrees(a, ValueMap{{"x", TensorView(with_nan, {2})}}));
+  EXPECT_THAT(nan, AllOf(HasSubstr("  no tolerance passes\n"), Not(HasSubstr("tol inf"))));
+  const std::string zero = ToText(CompareTrees(ValueMap{{"x", TensorView(zeros, {2})}}, a));
+  EXPECT_THAT(zero, AllOf(HasSubstr("passes: atol 1\n"), Not(HasSubstr("tol inf"))));
 }
 
 TEST_F(CompareTest, BitsAreNamedOnlyWhereFewFlipped) {

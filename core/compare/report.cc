@@ -62,9 +62,15 @@ void AppendFigures(const NamedComparison& result, std::string& text) {
   if (comparison.first_bit_difference.has_value()) {
     absl::StrAppend(&text, "  ", BitsText(*comparison.first_bit_difference), "\n");
   }
-  // All digits: the figure is to be used.
-  absl::StrAppendFormat(&text, "  smallest tolerance that passes: atol %.17g, or rtol %.17g\n",
-                        comparison.passing_atol, comparison.passing_rtol);
+  if (!IsTolerance(comparison.passing_atol)) {
+    text += "  no tolerance passes\n";
+    return;
+  }
+  // All digits: the figures are to be used.
+  absl::StrAppendFormat(&text, "  smallest tolerance that passes: atol %.17g", comparison.passing_atol);
+  if (IsTolerance(comparison.passing_rtol))
+    absl::StrAppendFormat(&text, ", or rtol %.17g", comparison.passing_rtol);
+  text += "\n";
 }
 
 std::string PathText(const std::string& path) { return path.empty() ? "(root)" : Printable(path); }

@@ -51,10 +51,11 @@ std::string DescribeFigures(const TensorComparison& comparison) {
   const std::string applied = tolerance.atol > 0 || tolerance.rtol > 0
                                   ? absl::StrFormat(" (atol %.3g, rtol %.3g)", tolerance.atol, tolerance.rtol)
                                   : "";
-  return absl::StrCat(comparison.num_mismatched, " of ", comparison.num_elements,
-                      " elements beyond tolerance", applied, ", ", comparison.num_bits_differ,
-                      " differ in bits; max abs error ", comparison.max_abs_error->error, "; atol ",
-                      comparison.passing_atol, " would pass");
+  return absl::StrCat(
+      comparison.num_mismatched, " of ", comparison.num_elements, " elements beyond tolerance", applied, ", ",
+      comparison.num_bits_differ, " differ in bits; max abs error ", comparison.max_abs_error->error,
+      IsTolerance(comparison.passing_atol) ? absl::StrCat("; atol ", comparison.passing_atol, " would pass")
+                                           : "; no tolerance would pass");
 }
 
 // Says on which ranks this is the first failure; which ranks have a failure in their dump of this iteration,
