@@ -134,6 +134,14 @@ absl::StatusOr<Calibration> Calibrate(const std::vector<std::string>& runs, std:
         ": all are equal bit for bit, which calibrates nothing. Either any difference is a finding: compare "
         "without tolerances; or take runs that may differ: another build, another order of sums"));
   }
+  if (counted.size() == 2 && !factor) {
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "%s: of two runs%s nobody can tell whether what differs is noise or a fault of one of them, which "
+        "the "
+        "tolerances would hide. Take a third one, or accept it as noise by --factor %.3g",
+        absl::StrJoin(result.runs, ", "),
+        result.repeated.empty() ? "" : " that are not another one bit for bit", FactorFor(2)));
+  }
   const double used = factor.value_or(FactorFor(static_cast<int>(counted.size())));
   if (counted.size() > 2) {
     result.left_out = noise.LeaveOneOut(counted, factor);

@@ -37,7 +37,8 @@ struct Calibration {
 // unless it is given. A run that is beyond kOutlier is none of the repetitions: FAILED_PRECONDITION, naming
 // it. FAILED_PRECONDITION, naming runs, rank and iteration, where they differ in more than values: tensors,
 // shapes, dtypes, texts, NaN or infinity in one of them only, or dumps that are missing or cannot be read.
-// The same where all are equal bit for bit. REQUIRES: at least two runs; factor >= 1
+// The same where all are equal bit for bit, and where only two differ and no factor is given: nobody could
+// tell a fault of one from noise. REQUIRES: at least two runs; factor >= 1
 absl::StatusOr<Calibration> Calibrate(const std::vector<std::string>& runs,
                                       std::optional<double> factor = std::nullopt);
 

@@ -42,7 +42,7 @@ absl::StatusOr<int> RunCalibrate(const CalibrateFlags& flags) {
 void AddCalibrateCommand(const CommandLine& line) {
   CLI::App* command = line.app.add_subcommand("calibrate", "Tolerances from repetitions of one training");
   const auto flags = std::make_shared<CalibrateFlags>();
-  command->add_option("RUN", flags->runs, "Run directories with dumps, two or more")
+  command->add_option("RUN", flags->runs, "Run directories with dumps, three or more; two with --factor")
       ->required()
       ->expected(2, CLI::detail::expected_max_vector_size);
   command->add_option("-o,--output", flags->output, "File to write")->required();
@@ -50,11 +50,12 @@ void AddCalibrateCommand(const CommandLine& line) {
       ->add_option(
           "--factor", flags->factor,
           "What is beyond so many times the noise is a finding; by default by the number of runs: "
-          "Student's t, 63.7 for 2 runs, 9.9 for 3, 5.8 for 4, 5 for more, and what leaving each out "
-          "needs")
+          "Student's t, 9.9 for 3 runs, 5.8 for 4, 5 for more, and what leaving each out needs. Two runs "
+          "need one, 63.7 by Student's t, as nobody can tell a fault of one from noise")
       ->check(NumberFrom(1, 1e6));
   command->footer(
-      "Exit code: 0 calibrated, 2 the runs are no repetitions, equal bit for bit, or cannot be read.\n"
+      "Exit code: 0 calibrated, 2 the runs are no repetitions, equal bit for bit, too few, or cannot be "
+      "read.\n"
       "Examples:\n  ott calibrate out/run1 out/run2 out/run3 -o tolerances.textproto\n"
       "  ott crosscheck out/run1 out/optimized --tolerances tolerances.textproto");
   command->callback(

@@ -81,11 +81,22 @@ TEST(Calibrate, RunsThatAreAllEqualCalibrateNothing) {
 }
 
 TEST(Calibrate, ARunThatIsAnotherBitForBitDoesNotCount) {
-  const auto calibration =
-      Calibrate({MakeRun("a", 0, 5, 0.25f), MakeRun("b", 0, 5, 0.25f), MakeRun("c", 0, 5, 0.5f)});
+  const auto calibration = Calibrate({MakeRun("a", 0, 5, 0.25f), MakeRun("b", 0, 5, 0.25f),
+                                      MakeRun("c", 0, 5, 0.5f), MakeRun("d", 0, 5, 0.375f)});
   ASSERT_TRUE(calibration.ok()) << calibration.status();
   EXPECT_THAT(calibration->repeated, ElementsAre(HasSubstr("_b")));
-  EXPECT_DOUBLE_EQ(calibration->tolerances.factor(), FactorFor(2));
+  EXPECT_DOUBLE_EQ(calibration->tolerances.factor(), FactorFor(3));
+}
+
+TEST(Calibrate, OfTwoRunsNobodyCanTellAFaultFromNoise) {
+  std::vector<std::string> runs = {MakeRun("a", 0, 5, 0.25f), MakeRun("fault", 0, 5, 0.5f)};
+  for (const bool is_repeated : {false, true}) {
+    if (is_repeated) runs.push_back(MakeRun("again", 0, 5, 0.25f));
+    const absl::Status status = Calibrate(runs).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("or a fault of one of them"));
+    EXPECT_TRUE(Calibrate(runs, FactorFor(2)).ok());
+  }
 }
 
 TEST(Calibrate, EachRunIsLeftOutInTurnAndRaisesTheFactorOfItsTensor) {
@@ -150,7 +161,7 @@ TEST(Calibrate, TensorsWithoutElementsHaveNoTolerance) {
     std::filesystem::create_directories(DumpsDirectory(runs.back(), 0));
     ASSERT_TRUE(WriteDump(DumpPath(runs.back(), 0, 0), contents).ok());
   }
-  const auto calibration = Calibrate(runs);
+  const auto calibration = Calibrate(runs, FactorFor(2));
   ASSERT_TRUE(calibration.ok()) << calibration.status();
   EXPECT_THAT(calibration->not_calibrated, ElementsAre("image", "many"));
   ASSERT_EQ(calibration->tolerances.tensors_size(), 1);
