@@ -9,12 +9,17 @@ namespace ott::internal {
 namespace {
 
 constexpr uint64_t kPicosecondsPerNanosecond = 1000;
-// Reads CPU times no sooner than this after they were read last, and in the long run only once in
-// kPicosecondsPerRead: a read takes a microsecond or two. Long iterations save up for the places where they
-// have many of them.
+// Reads CPU times no sooner than this after they were read last. In the long run, a read costs
+// kPicosecondsPerRead, or kTimesOfRead times what it took if that is more, so that reads take at most one
+// part in kTimesOfRead of the time. Long iterations save up for the places where they have many of them. In
+// iterations shorter than kPicosecondsPerRead a read costs four times as much: it tells of several anyway.
 constexpr uint64_t kMinWatchedPicoseconds = 100'000'000;
-constexpr uint64_t kPicosecondsPerRead = 1'000'000'000;
-constexpr uint64_t kMostSavedPicoseconds = 16 * kPicosecondsPerRead;
+constexpr int64_t kPicosecondsPerRead = 1'000'000'000;
+constexpr int64_t kPicosecondsPerReadOfShort = 4 * kPicosecondsPerRead;
+constexpr int64_t kTimesOfRead = 200;
+constexpr int64_t kMostSavedPicoseconds = 16 * kPicosecondsPerRead;
+// Reads the CPU time of the process after iterations of so long together: only its mean counts.
+constexpr uint64_t kPicosecondsPerCount = 16'000'000'000;
 // An iteration whose CPU was taken for more than one part in so many of its work says nothing about
 // measurements of which it is not known how much of that was in them.
 constexpr uint64_t kTakenParts = 50;
@@ -38,6 +43,7 @@ void WorkTracker::Clear() {
   work_ = OwnTimeRecorder();
   own_work_ = {};
   is_disturbed_ = false;
+  has_short_iterations_ = false;
   finishing_thread_ = nullptr;
   since_count_ = {};
 }
@@ -46,15 +52,19 @@ void WorkTracker::Clear() {
 std::optional<ThreadTimes> WorkTracker::ReadTimes(ThreadWork& thread) const {
   if (!watch_cpu_) return std::nullopt;
   const uint64_t now = clock_->Ticks();
-  uint64_t saved = kMostSavedPicoseconds;
+  const int64_t per_read = has_short_iterations_.load(std::memory_order_relaxed) ? kPicosecondsPerReadOfShort
+                                                                                 : kPicosecondsPerRead;
+  int64_t saved = kMostSavedPicoseconds;
   if (thread.read_at) {
     const uint64_t passed = PicosecondsBetween(*clock_, *thread.read_at, now);
-    saved = std::min(saved, thread.saved + passed);
-    if (passed < kMinWatchedPicoseconds || saved < kPicosecondsPerRead) return thread.times;
+    saved = std::min(saved, thread.saved + static_cast<int64_t>(passed));
+    if (passed < kMinWatchedPicoseconds || saved < per_read) return thread.times;
   }
-  thread.saved = saved - kPicosecondsPerRead;
   thread.times = environment_.read_thread_times();
   thread.read_at = now;
+  const auto took = static_cast<int64_t>(PicosecondsBetween(*clock_, now, clock_->Ticks()));
+  // Whoever lost the CPU meanwhile did not read for so long.
+  thread.saved = saved - std::clamp(kTimesOfRead * took, per_read, kMostSavedPicoseconds);
   return thread.times;
 }
 
@@ -157,6 +167,7 @@ void WorkTracker::CountCpu() {
 }
 
 void WorkTracker::FinishIteration(ThreadWork& thread, uint64_t duration) {
+  has_short_iterations_.store(duration < uint64_t{kPicosecondsPerRead}, std::memory_order_relaxed);
   const std::optional<ThreadTimes> times = ReadTimes(thread);
   uint64_t waiting;
   {
@@ -174,7 +185,7 @@ void WorkTracker::FinishIteration(ThreadWork& thread, uint64_t duration) {
     since_count_.work += work;
     since_count_.taken += std::min(taken, work);
     since_count_.in_collectives += thread.in_collectives.on_cpu;
-    if (since_count_.duration >= kPicosecondsPerRead) CountCpu();
+    if (since_count_.duration >= kPicosecondsPerCount) CountCpu();
   } else {
     since_count_ = {};
     if (times.has_value()) CountCpu();

@@ -22,8 +22,8 @@ struct ThreadWork {
   // The thread's times when they were last read, and when that was.
   std::optional<ThreadTimes> times;
   std::optional<uint64_t> read_at;
-  // Picoseconds that it could have read them more often until then.
-  uint64_t saved = 0;
+  // Picoseconds that it could have read them more often until then; negative if it read them too often.
+  int64_t saved = 0;
   // Collective scopes that run.
   int num_collectives = 0;
   // When the last collective measurement ended, and the thread's times then: of those that overlap, what is
@@ -117,6 +117,8 @@ class WorkTracker {
   // True if others had the CPU for so much of the last iteration that measurements that were not watched say
   // nothing.
   bool is_disturbed_ = false;
+  // True if the last iteration was shorter than what a read may cost.
+  std::atomic<bool> has_short_iterations_{false};
   // The thread that ended the last iteration.
   const ThreadWork* finishing_thread_ = nullptr;
   // The process's CPU time when CountCpu() was called last, and the iterations since then. Picoseconds, but
