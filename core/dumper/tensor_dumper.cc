@@ -187,7 +187,7 @@ bool TensorDumper::Selected() const {
 
 void TensorDumper::UpdateActive() {
   const bool active = enabled_ && !paused_ && Selected();
-  active_.store(active, std::memory_order_relaxed);
+  if (active_.exchange(active, std::memory_order_relaxed) == active) return;
   if (process_wide_.Find() == this) process_wide_.SetEnabled(active);
 }
 
