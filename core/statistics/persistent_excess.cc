@@ -19,8 +19,9 @@ namespace {
 // worth in degrees of freedom, of those of a standard deviation.
 constexpr double kMedianVariance = 1.5707963267948966;
 constexpr double kMadEfficiency = 0.37;
-// The run as it is, in pairs, and its parts.
-constexpr double kTestsOfPairs = 3;
+// The whole run and its parts. How the whole run is compared is chosen by how much that varies, not by the
+// excess, so it counts once.
+constexpr double kTestsOfPairs = 2;
 
 // A variance that was estimated, and by how much.
 struct Variance {
@@ -100,21 +101,28 @@ Fit FitPart(const std::vector<double>& values, const Part& part) {
 }
 
 // Returns how much longer one of several processes takes than the median of the rest, block by block; empty
-// if their blocks are not of the same iterations.
-std::vector<double> DifferencesOf(const std::vector<const SteadyTime*>& times, size_t which) {
+// if their blocks are not of the same iterations. as_shares: a block in which the others take longer than in
+// the mean counts less, so that a share of the work is the same in all blocks.
+std::vector<double> DifferencesOf(const std::vector<const SteadyTime*>& times, size_t which, bool as_shares) {
   int num_blocks = times[which]->num_blocks;
   for (const SteadyTime* const time : times) {
     if (time->block_iterations != times[which]->block_iterations) return {};
     num_blocks = std::min(num_blocks, time->num_blocks);
   }
+  if (num_blocks < SteadyTimeRecorder::kMinBlocks) return {};
   std::vector<double> differences;
-  if (num_blocks < SteadyTimeRecorder::kMinBlocks) return differences;
+  std::vector<double> of_others;
   for (int block = 0; block < num_blocks; ++block) {
     std::vector<double> others;
     for (size_t i = 0; i < times.size(); ++i) {
       if (i != which) others.push_back(static_cast<double>(times[i]->blocks[block]));
     }
-    differences.push_back(static_cast<double>(times[which]->blocks[block]) - Median(std::move(others)));
+    of_others.push_back(Median(std::move(others)));
+    differences.push_back(static_cast<double>(times[which]->blocks[block]) - of_others.back());
+  }
+  const double mean = Mean(of_others);
+  for (size_t block = 0; as_shares && block < differences.size(); ++block) {
+    if (of_others[block] > 0) differences[block] *= mean / of_others[block];
   }
   return differences;
 }
@@ -122,20 +130,25 @@ std::vector<double> DifferencesOf(const std::vector<const SteadyTime*>& times, s
 // One process and the others.
 class Comparison {
  public:
-  Comparison(const std::vector<ProcessTime>& others, const ProcessTime& process)
+  Comparison(const std::vector<ProcessTime>& others, const ProcessTime& process, bool as_shares = false)
       : others_(others), process_(process) {
     std::vector<const SteadyTime*> times;
     for (const ProcessTime& other : others) times.push_back(&other.time);
+    // With few others, the median of the rest of them would move with one.
+    if (others.size() > 2) times.push_back(&process.time);
     // A process that is like the others varies as they do; one that happened to stay in one state looks
     // steadier.
+    std::vector<double> residuals;
     for (size_t i = 0; others.size() > 1 && i < others.size(); ++i) {
-      const std::vector<double> differences = DifferencesOf(times, i);
+      const std::vector<double> differences = DifferencesOf(times, i, as_shares);
       if (differences.empty()) break;
-      residual_of_others_ +=
-          FitPart(differences, {0, differences.size()}).residual.value / static_cast<double>(others.size());
+      residuals.push_back(FitPart(differences, {0, differences.size()}).residual.value);
     }
-    times.push_back(&process.time);
-    differences_ = DifferencesOf(times, others.size());
+    // Another one of them may be slow, too, in a part.
+    if (residuals.size() > 2) residuals.erase(std::max_element(residuals.begin(), residuals.end()));
+    if (!residuals.empty()) residual_of_others_ = Mean(residuals);
+    if (others.size() <= 2) times.push_back(&process.time);
+    differences_ = DifferencesOf(times, others.size(), as_shares);
     std::vector<double> seconds;
     std::vector<double> cpu_seconds;
     std::vector<double> taken_shares;
@@ -336,10 +349,13 @@ Excess ExcessOver(const std::vector<ProcessTime>& others, const ProcessTime& pro
   const Comparison comparison(others, process);
   Excess whole = comparison.OfRun();
   if (!comparison.is_paired()) return whole;
-  // The one that would have shown less; where nothing is shared, pairs show more.
+  // The one that would have shown least; shares only where the work clearly grows or shrinks.
   constexpr double kLevel = 1e-3;
+  constexpr double kClearly = 0.9;
   const Excess paired = comparison.OfRunInPairs();
   if (paired.Detectable(kLevel) < whole.Detectable(kLevel)) whole = paired;
+  const Excess as_shares = Comparison(others, process, true).OfRunInPairs();
+  if (as_shares.Detectable(kLevel) < kClearly * whole.Detectable(kLevel)) whole = as_shares;
   whole.num_tests = kTestsOfPairs;
   const std::optional<Excess> part = comparison.OfMostSuspiciousPart();
   return part && part->PValue() < whole.PValue() ? *part : whole;

@@ -73,9 +73,9 @@ struct Excess {
   double Detectable(double level) const;
 };
 
-// Compares iteration by iteration where all have blocks of the same iterations, so that what changes for all
-// of them, as phases of a job do, does not count. Then it also looks for the part of the run, of at least
-// four blocks, that has an excess which the rest has not.
+// Compares iteration by iteration where all have blocks of the same iterations, by seconds and by shares of
+// the others' time, so that what changes for all of them, as phases of a job do, does not count. Then it also
+// looks for the part of the run, of at least four blocks, that has an excess which the rest has not.
 //
 // REQUIRES: others is not empty.
 Excess ExcessOver(const std::vector<ProcessTime>& others, const ProcessTime& process);

@@ -264,6 +264,20 @@ TEST(PersistentExcess, InPairsIsTheMeanDifferenceWithTheErrorOfItsDefinition) {
   EXPECT_LT(num_of_pairs, 50);
 }
 
+TEST(PersistentExcess, AShareOfWorkThatGrowsIsFound) {
+  std::mt19937_64 random(4);
+  std::normal_distribution<double> noise(1, 1e-3);
+  std::vector<double> other(16), process(16);
+  for (size_t i = 0; i < other.size(); ++i) {
+    const double batch = 1 + static_cast<double>(i / 6);
+    other[i] = 0.01 * batch * noise(random);
+    process[i] = 0.012 * batch * noise(random);
+  }
+  const Excess excess = ExcessOver({OfBlocks(other)}, OfBlocks(process));
+  EXPECT_NEAR(excess.seconds / excess.of_others, 0.2, 0.002);
+  EXPECT_LT(excess.within_run.standard_error, 0.01 * excess.seconds);
+}
+
 TEST(PersistentExcess, BlocksOfOtherIterationsAreNoPairs) {
   std::vector<double> alike(8), later(8);
   for (size_t i = 0; i < alike.size(); ++i) {
