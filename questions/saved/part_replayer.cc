@@ -68,14 +68,19 @@ Saving PartReplayer::SavingOf(const std::vector<double>& replayed) const {
   return Compare(ByBatch(measured_), ByBatch(replayed));
 }
 
+Saving PartReplayer::SavingBeyond(const JobPart& less, const JobPart& more) const {
+  return Compare(ByBatch(less.mended), ByBatch(more.mended));
+}
+
 void PartReplayer::FindSavings(std::vector<JobPart>& parts, bool only_if_sure) const {
   std::vector<Scenario> scenarios;
   for (const JobPart& part : parts)
     scenarios.push_back({Scenario::kMeasured, Scenario::kMended, 1, part.selection, only_if_sure});
-  const std::vector<std::vector<double>> replayed = replayer_.Replay(scenarios);
+  std::vector<std::vector<double>> replayed = replayer_.Replay(scenarios);
   for (size_t i = 0; i < parts.size(); ++i) {
     Saving& saving = parts[i].saving;
-    saving = SavingOf(replayed[i]);
+    parts[i].mended = std::move(replayed[i]);
+    saving = SavingOf(parts[i].mended);
     if (!job_.may_overlap) continue;
     std::vector<double> shortest = replayer_.Shortened(scenarios[i]);
     for (size_t step = 0; step < shortest.size(); ++step) shortest[step] = measured_[step] - shortest[step];

@@ -34,6 +34,8 @@ struct JobPart {
   double slowdown = 0;
   std::vector<double> slowdown_of_step;
   Saving saving;
+  // Seconds of each step if it were mended.
+  std::vector<double> mended;
 };
 
 double Sum(const std::vector<double>& values);
@@ -54,6 +56,8 @@ class PartReplayer {
   void FindSavings(std::vector<JobPart>& parts, bool only_if_sure = true) const;
   // replayed: seconds of each step.
   Saving SavingOf(const std::vector<double>& replayed) const;
+  // Returns what mending `more` saves of what is left if `less` is mended. REQUIRES: FindSavings() of both
+  Saving SavingBeyond(const JobPart& less, const JobPart& more) const;
   // Returns what share of all that could be saved is saved if these ranks are ideal; nullopt if there is
   // nothing to save.
   std::optional<double> ShareOf(absl::FunctionRef<bool(int rank)> is_mended) const;
