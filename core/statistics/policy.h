@@ -43,6 +43,9 @@ inline constexpr double kMinMeasurementShare = 0.001;
 // Nor, for a measurement, an excess that is smaller than this share of that of a slow rank's work: the others
 // run at other moments than that rank, which makes their short measurements longer or shorter.
 inline constexpr double kMinShareOfStraggler = 0.05;
+// An excess is said in the mean of all iterations, too, if that differs from it by more than this share.
+inline constexpr double kOffInMean = 0.2;
+
 // Each of nested measurements that has this share of the largest excess may be named for it.
 inline constexpr double kMostOfExcess = 0.8;
 

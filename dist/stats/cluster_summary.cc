@@ -194,8 +194,11 @@ absl::StatusOr<ClusterSummary> ClusterSummary::OfRank(const internal::RankReport
     if (!is_window) summary.iteration_.intervals = std::move(iterations);
     summary.work_ = Row("work", stats, work.seconds, work.iteration_seconds);
     if (const auto own = OwnTimeOf(stats.own_work().time(), is_window)) {
-      summary.work_.times[report.like_work()] =
-          RankTimes({stats.rank(), {*own, work.cpu}, work.first_iteration, work.num_iters});
+      summary.work_.times[report.like_work()] = RankTimes({stats.rank(),
+                                                           {*own, work.cpu},
+                                                           work.seconds - work.cpu.taken_seconds,
+                                                           work.first_iteration,
+                                                           work.num_iters});
     }
     if (work.is_watched) AddTaken(work.cpu.taken_share, stats.rank(), summary.taken_);
     summary.cpu_of_work_ = work.cpu;
@@ -251,8 +254,11 @@ absl::Status ClusterSummary::AddMeasurements(const internal::RankReport& report,
                                                : static_cast<double>(per_iteration->count()) /
                                                      static_cast<double>(stats.num_measured_iters());
     if (const auto own = OwnTimeOf(measurement.own(), earlier != nullptr, share)) {
-      row.times[report.like_work()] = RankTimes(
-          {stats.rank(), {*own, cpu}, stats.num_warmup_iters() + before.num_measured_iters(), num_iters});
+      row.times[report.like_work()] = RankTimes({stats.rank(),
+                                                 {*own, cpu},
+                                                 row.max.seconds(),
+                                                 stats.num_warmup_iters() + before.num_measured_iters(),
+                                                 num_iters});
     }
     measurements_[row.name] = std::move(row);
   }

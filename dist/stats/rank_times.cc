@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/statistics/location.h"
 
 namespace ott {
 namespace {
@@ -43,6 +44,7 @@ internal::RankTime EntryToProto(const RankTimes::Entry& entry) {
   proto.set_watched_seconds(static_cast<float>(entry.time.cpu.watched_seconds));
   proto.set_first_iteration(entry.first_iteration);
   proto.set_num_iterations(entry.num_iterations);
+  proto.set_mean_seconds(static_cast<float>(entry.mean_seconds));
   return proto;
 }
 
@@ -61,6 +63,7 @@ RankTimes::Entry EntryFromProto(const internal::RankTime& proto) {
                     static_cast<double>(proto.watched_seconds())};
   entry.first_iteration = proto.first_iteration();
   entry.num_iterations = proto.num_iterations();
+  entry.mean_seconds = static_cast<double>(proto.mean_seconds());
   return entry;
 }
 
@@ -129,10 +132,13 @@ void RankTimes::Bound() {
 
 RankTimes::Suspect RankTimes::MakeSuspect(const Entry& entry) const {
   std::vector<ProcessTime> others;
+  std::vector<double> means;
   for (const Entry& other : sample_) {
-    if (other.rank != entry.rank) others.push_back(other.time);
+    if (other.rank == entry.rank) continue;
+    others.push_back(other.time);
+    means.push_back(other.mean_seconds);
   }
-  return {entry, ExcessOver(others, entry.time)};
+  return {entry, ExcessOver(others, entry.time), entry.mean_seconds - Median(means)};
 }
 
 std::optional<RankTimes::Suspect> RankTimes::MostSuspicious() const {

@@ -25,6 +25,8 @@ class RankTimes {
   struct Entry {
     int rank = 0;
     ProcessTime time;
+    // The plain mean of all iterations, in seconds.
+    double mean_seconds = 0;
     // The iterations that they are of.
     int64_t first_iteration = 0;
     int64_t num_iterations = 0;
@@ -47,6 +49,8 @@ class RankTimes {
   struct Suspect {
     Entry entry;
     Excess excess;
+    // The same between plain means, in seconds. It is another one if the excess is not in all iterations.
+    double mean_excess = 0;
   };
 
   // Returns the rank that exceeds the others most surely; nullopt for fewer than two.

@@ -121,19 +121,25 @@ std::string Describe(const Straggler& slow) {
   const std::string works = absl::StrCat(
       Who(slow), " works ", FormatSeconds(slow.work_seconds()), " an iteration", When(slow), ", ",
       ByHowMuch(slow, "more"), " the others' median of ", FormatSeconds(slow.median_work_seconds()));
+  const std::string in_mean = slow.has_mean_excess_seconds()
+                                  ? absl::StrCat("; not in all iterations alike: in the mean it works ",
+                                                 FormatSeconds(std::abs(slow.mean_excess_seconds())),
+                                                 slow.mean_excess_seconds() < 0 ? " less" : " more")
+                                  : "";
   if (!slow.parts().empty()) {
     std::vector<std::string> parts;
     for (const StragglerPart& part : slow.parts()) {
       parts.push_back(absl::StrCat("\"", EscapeControlCharacters(part.measurement()), "\" (+",
                                    FormatSeconds(part.excess_seconds()), ")"));
     }
-    return absl::StrCat(works, " (", FormatInterval(slow), "); in everything: ", absl::StrJoin(parts, ", "));
+    return absl::StrCat(works, " (", FormatInterval(slow), "); in everything: ", absl::StrJoin(parts, ", "),
+                        in_mean);
   }
   const std::string where = slow.measurement().empty()
                                 ? std::string("outside all measurements")
                                 : absl::StrCat("in \"", EscapeControlCharacters(slow.measurement()), "\"");
   return absl::StrCat(works, " (", FormatInterval(slow), "); most of it ", where, " (+",
-                      FormatSeconds(slow.measurement_excess_seconds()), ")");
+                      FormatSeconds(slow.measurement_excess_seconds()), ")", in_mean);
 }
 
 // A line each.

@@ -140,6 +140,10 @@ void FindStraggler(const ClusterSummary& summary, double error, ClusterStats& st
   straggler.set_work_seconds(most->excess.of_others + most->excess.seconds);
   straggler.set_median_work_seconds(most->excess.of_others);
   SetSlowerBy(*most, straggler);
+  if (!most->excess.is_of_part() &&
+      std::abs(most->mean_excess - most->excess.seconds) > kOffInMean * most->excess.seconds) {
+    straggler.set_mean_excess_seconds(most->mean_excess);
+  }
   LocateExcess(summary, group_of_most, most->excess, straggler);
 }
 
