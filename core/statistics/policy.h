@@ -60,7 +60,7 @@ inline constexpr double kHoldUpIterationShare = 0.02;
 inline constexpr double kHiccupIterationShare = 0.2;
 inline constexpr double kHiccupSeconds = 2e-3;
 inline constexpr double kHiccupTimeShare = 0.02;
-inline constexpr double kRareShare = 0.2;
+inline constexpr double kRareShare = 0.5;
 inline constexpr double kHiccupOfOthersShare = 0.25;
 
 // A single pause gets a line if it is at least so many seconds, and so many mean iterations, long.
