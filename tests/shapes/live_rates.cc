@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -99,10 +100,25 @@ std::vector<int> NamedIn(absl::string_view text) {
   return named;
 }
 
+// Returns what is lost by what is planted, if all work takes as long as it took in the run.
+double LossOf(const Run& run) {
+  std::vector<RankProgram> programs = run.shape->Programs(run.num_ranks, run.seed, run.planted());
+  for (int rank = 0; rank < run.num_ranks; ++rank) {
+    const std::string bytes = ReadFile(WorkPath(run.dir, rank)).value_or("");
+    std::vector<double> seconds(bytes.size() / sizeof(double));
+    std::memcpy(seconds.data(), bytes.data(), seconds.size() * sizeof(double));
+    programs[static_cast<size_t>(rank)].SetWork(seconds);
+  }
+  return LossOf(*run.shape, programs);
+}
+
 void Judge(const Run& run, Rates& rates) {
   const std::string log = ReadFile(absl::StrCat(run.dir, ".log")).value_or("");
+  // The job's clock is that of its slowest rank.
   double clock = 0;
-  RE2::PartialMatch(log, "clock ([0-9.]+)", &clock);
+  re2::StringPiece rest(log);
+  for (double of_rank; RE2::FindAndConsume(&rest, "clock ([0-9.]+)", &of_rank);)
+    clock = std::max(clock, of_rank);
   absl::StatusOr<ClusterStats> stats = slow::ReadClusterStats(run.dir);
   OTT_CHECK(run.ended_well && clock > 0 && stats.ok()) << run.dir << ": " << stats.status() << log;
   const absl::StatusOr<saved::ReplayJob> job = saved::ReadRunJob(run.dir);
@@ -110,7 +126,7 @@ void Judge(const Run& run, Rates& rates) {
   Shape shape = *run.shape;
   // Other work on the machine makes ranks uneven.
   shape.is_uneven = true;
-  const double loss = run.is_planted ? LossOf(*run.shape, run.num_ranks, run.seed, run.planted()) : 0;
+  const double loss = LossOf(run);
   const std::string name = absl::StrCat(run.transport, ", seed ", run.seed);
   rates.Add(shape, run.num_ranks, run.planted(), loss, told, absl::StrCat(name, ", from its directory"));
   // Only the last table has seen all of the run.

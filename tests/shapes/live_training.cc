@@ -3,7 +3,8 @@
 //
 //   mpirun -np 4 live_training SHAPE SEED PLANTED RUN_DIR mpi|tcp
 //
-// PLANTED: the rank that has what is planted; -1: none. Rank 0 prints "clock SECONDS": a mean iteration.
+// PLANTED: the rank that has what is planted; -1: none. Each rank prints "clock SECONDS", its mean
+// iteration, and leaves how long its work took in WorkPath().
 
 #include <sys/prctl.h>
 
@@ -22,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/config.pb.h"
+#include "ott/core/base/file.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/dist/comm/mpi_communicator.h"
 #include "ott/dist/comm/tcp_communicator.h"
@@ -81,14 +83,24 @@ class LiveTraining {
     }
   }
 
+  // Seconds, in order.
+  const std::vector<double>& work() const { return work_; }
+
  private:
-  void Work(const Act& act) const {
+  void Work(const Act& act) {
     const int64_t start = Now();
     const Stopwatch::Scope scope{std::string_view(act.name)};
-    const int64_t computes = start + Nanoseconds(act.seconds * std::min(shape_.cpu_share, kMaxCpuShare));
+    const int64_t computes = start + Nanoseconds(act.seconds * CpuShare());
     while (Now() < computes) {
     }
     SleepUntil(start + Nanoseconds(act.seconds));
+    work_.push_back(1e-9 * static_cast<double>(Now() - start));
+  }
+
+  // Many ranks share few CPUs. Work that is all on a CPU is computed if each rank has one.
+  double CpuShare() const {
+    const bool has_own = ranks_.size() <= static_cast<int>(std::thread::hardware_concurrency());
+    return shape_.cpu_share == 1 && has_own ? 1 : std::min(shape_.cpu_share, 0.02);
   }
 
   std::vector<int> Members(const Act& act) const {
@@ -127,14 +139,24 @@ class LiveTraining {
     return 101 + static_cast<int>(found - shape_.collectives.begin());
   }
 
-  // Many ranks share few CPUs.
-  static constexpr double kMaxCpuShare = 0.02;
-
   const Shape& shape_;
   Communicator& ranks_;
+  std::vector<double> work_;
   std::map<Among, int64_t> busy_until_;
   std::map<std::string, const Act*> begun_;
 };
+
+// Returns the axis along which ranks of one group differ. The ranks of a part are one axis, or pairs of them.
+std::string AxisOf(Among among) {
+  switch (among) {
+    case Among::kPlace:
+      return "part";
+    case Among::kAcrossPairs:
+      return "pairs";
+    default:
+      return "place";
+  }
+}
 
 Config MakeConfig(const Shape& shape, int num_ranks, const std::string& run_dir) {
   Config config;
@@ -142,15 +164,18 @@ Config MakeConfig(const Shape& shape, int num_ranks, const std::string& run_dir)
   StopwatchConfig& stopwatch = *config.mutable_stopwatch();
   stopwatch.mutable_collective_measurements()->Assign(shape.collectives.begin(), shape.collectives.end());
   if (shape.is_pipeline) stopwatch.add_work_differs_along("part");
+  const int size = shape.RanksOfPart(num_ranks);
+  int num_pairs = 1;
   for (const auto& [name, among] : shape.groups) {
     CollectiveGroups& groups = *stopwatch.add_collective_groups();
     groups.add_measurements(name);
-    groups.add_along(among == Among::kPart ? "place" : "part");
+    groups.add_along(AxisOf(among));
+    if (among == Among::kPair || among == Among::kAcrossPairs) num_pairs = size / 2;
   }
-  const int size = shape.RanksOfPart(num_ranks);
-  for (const auto& [name, extent] : {std::pair("part", num_ranks / size), std::pair("place", size)}) {
-    MeshAxis& axis =
-        config.mesh().empty() ? *config.add_mesh()->add_axes() : *config.mutable_mesh(0)->add_axes();
+  DeviceMesh& mesh = *config.add_mesh();
+  for (const auto& [name, extent] : {std::pair("part", num_ranks / size), std::pair("pairs", num_pairs),
+                                     std::pair("place", size / num_pairs)}) {
+    MeshAxis& axis = *mesh.add_axes();
     axis.set_name(name);
     axis.set_size(extent);
   }
@@ -189,7 +214,10 @@ int Main(int argc, char** argv) {
   for (const Act& act : program.acts()) training.Do(act, **run);
   const double seconds = 1e-9 * static_cast<double>(Now() - start) / shape->num_iterations;
   OTT_CHECK((*run)->Finish().ok()) << "finish";
-  if ((*ranks)->rank() == 0) std::printf("clock %.9f\n", seconds);
+  std::printf("clock %.9f\n", seconds);
+  const std::string_view work(reinterpret_cast<const char*>(training.work().data()),
+                              training.work().size() * sizeof(double));
+  OTT_CHECK(WriteFileAtomically(WorkPath(argv[4], (*ranks)->rank()), work).ok()) << argv[4];
   return 0;
 }
 

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/check.h"
+
 namespace ott::shapes {
 
 void RankProgram::Work(const std::string& name, double seconds, double excess) {
   const double noisy = seconds * std::exp(noise_ * std::normal_distribution<double>(0, 1)(random_));
   const double all = seconds == 0 ? excess : noisy + excess * noisy / seconds;
   acts_.push_back({Act::Kind::kWork, name, all});
+  acts_.back().excess = seconds == 0 ? all : all - noisy;
 }
 
 void RankProgram::Collective(const std::string& name, double seconds, Among among, double late) {
@@ -16,26 +20,44 @@ void RankProgram::Collective(const std::string& name, double seconds, Among amon
 }
 
 void RankProgram::Broadcast(const std::string& name, int root, double seconds) {
-  acts_.push_back({Act::Kind::kBroadcast, name, seconds, Among::kAll, 0, false, root});
+  acts_.push_back({Act::Kind::kBroadcast, name, seconds, Among::kAll, 0, 0, false, root});
 }
 
 void RankProgram::Begin(const std::string& name, double seconds, bool measured) {
-  acts_.push_back({Act::Kind::kBegin, name, seconds, Among::kAll, 0, measured});
+  acts_.push_back({Act::Kind::kBegin, name, seconds, Among::kAll, 0, 0, measured});
 }
 
 void RankProgram::Wait(const std::string& name, bool measured) {
-  acts_.push_back({Act::Kind::kWait, name, 0, Among::kAll, 0, measured});
+  acts_.push_back({Act::Kind::kWait, name, 0, Among::kAll, 0, 0, measured});
 }
 
 void RankProgram::Send(const std::string& name, int to) {
-  acts_.push_back({Act::Kind::kSend, name, 10e-6, Among::kAll, 0, false, to});
+  acts_.push_back({Act::Kind::kSend, name, 10e-6, Among::kAll, 0, 0, false, to});
 }
 
 void RankProgram::Receive(const std::string& name, int from, double seconds) {
-  acts_.push_back({Act::Kind::kReceive, name, seconds, Among::kAll, 0, false, from});
+  acts_.push_back({Act::Kind::kReceive, name, seconds, Among::kAll, 0, 0, false, from});
 }
 
 void RankProgram::EndIteration() { acts_.push_back({Act::Kind::kEndIteration, ""}); }
+
+void RankProgram::SetWork(const std::vector<double>& seconds) {
+  auto next = seconds.begin();
+  for (Act& act : acts_) {
+    if (act.kind != Act::Kind::kWork) continue;
+    OTT_CHECK(next != seconds.end()) << act.name << ": too few";
+    act.seconds = *next++;
+  }
+}
+
+RankProgram RankProgram::WithoutPlanted() const {
+  RankProgram program = *this;
+  for (Act& act : program.acts_) {
+    act.seconds = std::max(0.0, act.seconds - act.excess);
+    act.late = 0;
+  }
+  return program;
+}
 
 bool Shape::IsPlanted(int rank, int num_ranks, int planted) const {
   return planted >= 0 && (rank - planted + num_ranks) % num_ranks < num_planted;
@@ -47,6 +69,8 @@ std::vector<int> Shape::Members(Among among, int rank, int num_ranks) const {
   for (int other = 0; other < num_ranks; ++other) {
     if (among == Among::kPart && other / size != rank / size) continue;
     if (among == Among::kPlace && other % size != rank % size) continue;
+    if (among == Among::kPair && other / 2 != rank / 2) continue;
+    if (among == Among::kAcrossPairs && (other / size != rank / size || other % 2 != rank % 2)) continue;
     members.push_back(other);
   }
   return members;
@@ -67,6 +91,16 @@ RankProgram Shape::Program(int rank, int num_ranks, int seed, int planted) const
     program.EndIteration();
   }
   return program;
+}
+
+std::vector<RankProgram> Shape::Programs(int num_ranks, int seed, int planted) const {
+  std::vector<RankProgram> programs;
+  for (int rank = 0; rank < num_ranks; ++rank) programs.push_back(Program(rank, num_ranks, seed, planted));
+  return programs;
+}
+
+std::string WorkPath(const std::string& run_dir, int rank) {
+  return absl::StrCat(run_dir, "/work_of_rank_", rank);
 }
 
 }  // namespace ott::shapes

@@ -5,6 +5,7 @@
 #define OTT_TESTS_SHAPES_SHAPE_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <random>
@@ -13,8 +14,9 @@
 
 namespace ott::shapes {
 
-// The ranks that meet: all, those of one part, or those of one place in their parts.
-enum class Among { kAll, kPart, kPlace };
+// The ranks that meet: all, those of one part, those of one place in their parts, ranks 2 n and 2 n + 1, or
+// those of one part and one place in their pairs.
+enum class Among { kAll, kPart, kPlace, kPair, kAcrossPairs };
 
 // What a rank does next. Seconds.
 struct Act {
@@ -24,6 +26,8 @@ struct Act {
   double seconds = 0;
   Among among = Among::kAll;
   double late = 0;
+  // Of `seconds`, what is planted.
+  double excess = 0;
   bool measured = false;
   // The rank that sends, or is sent to.
   int peer = 0;
@@ -50,6 +54,10 @@ class RankProgram {
   void EndIteration();
 
   const std::vector<Act>& acts() const { return acts_; }
+  // Lets its work take so long, each act of it. What is planted stays in it.
+  void SetWork(const std::vector<double>& seconds);
+  // Returns the same without what is planted.
+  RankProgram WithoutPlanted() const;
 
  private:
   std::vector<Act> acts_;
@@ -70,20 +78,23 @@ struct Place {
   // Random numbers in [0, 1): of this rank and iteration, and the same on all ranks.
   double chance = 0;
   double shared_chance = 0;
+
+  // Returns the excess on a rank that has what is planted; else 0.
+  double Planted(double excess) const { return is_planted ? excess : 0; }
 };
 
 struct Shape {
   std::string name;
   // Adds one iteration to the program.
   std::function<void(const Place& at, RankProgram& program)> iterate;
-  std::vector<std::string> collectives;
   // Ranks in a row are a part; so many parts of the job, or ranks of a part if that is not 0.
   int num_parts = 1;
   int ranks_of_part = 0;
   // The ranks of other parts do other work.
   bool is_pipeline = false;
-  // The collectives that not all ranks come to together, as the configuration declares them.
-  std::map<std::string, Among> groups;
+  // The configuration declares the collectives, and which ranks come to each together.
+  bool declares_collectives = true;
+  bool declares_groups = true;
   double noise = 0.03;
   int num_iterations = 200;
   // The numbers of ranks to run it with.
@@ -93,16 +104,22 @@ struct Shape {
   int num_planted = 1;
   // The share of the run after which what is planted begins.
   double late = 0;
+  // The share after which it goes from one rank to the other; -1: it stays.
+  double moves = -1;
   // A rank is on a CPU for this share of its work; the rest is of a device.
   double cpu_share = 0.1;
   // All ranks' work is uneven by design.
   bool is_uneven = false;
   // Only so many ranks leave what they measured; 0: all.
   int num_present = 0;
-  // No work takes longer and nobody comes late, so that a replay alone shows it.
+  // The table does not show it, but a replay.
   bool is_of_replay_alone = false;
   // Nobody can tell, so a good answer is false.
   bool cannot_be_told = false;
+  // What the configuration declares: measurements in which ranks wait for each other, and those to which not
+  // all ranks come together.
+  std::vector<std::string> collectives;
+  std::map<std::string, Among> groups;
 
   int RanksOfPart(int num_ranks) const { return ranks_of_part > 0 ? ranks_of_part : num_ranks / num_parts; }
   int PartOf(int rank, int num_ranks) const { return rank / RanksOfPart(num_ranks); }
@@ -110,12 +127,16 @@ struct Shape {
   bool IsPlanted(int rank, int num_ranks, int planted) const;
   // Returns the ranks that meet the rank, and itself, ascending.
   std::vector<int> Members(Among among, int rank, int num_ranks) const;
-  // Returns the rank's program. All ranks of a run have the same seed.
+  // Returns the rank's program, or those of all ranks of a run, which have the same seed.
   RankProgram Program(int rank, int num_ranks, int seed, int planted) const;
+  std::vector<RankProgram> Programs(int num_ranks, int seed, int planted) const;
 };
 
+// Returns the file in which a rank of a live run leaves how long its work took: doubles, an act each.
+std::string WorkPath(const std::string& run_dir, int rank);
+
 // All of them.
-const std::vector<Shape>& Shapes();
+const std::deque<Shape>& Shapes();
 
 }  // namespace ott::shapes
 

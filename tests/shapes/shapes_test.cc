@@ -9,6 +9,7 @@
 namespace ott::shapes {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class ShapesTest : public ::testing::TestWithParam<bool> {};
@@ -40,6 +41,14 @@ TEST(Shapes, ADeviceThatIsThrottledEvenlyIsSlowInEverything) {
   EXPECT_THAT(told.text, HasSubstr("in everything: \"forward\" (+1.1"));
   EXPECT_EQ(told.stats.straggler().parts_size(), 4);
   EXPECT_EQ(told.what_if.repairs(0).name(), "rank 2 (node0)'s excess in everything");
+}
+
+TEST(Shapes, WhatComesInBurstsIsSaidInTheMeanToo) {
+  EXPECT_THAT(Ask("a checkpoint written beside the work", 0).text, HasSubstr("in the mean it works 1.1"));
+}
+
+TEST(Shapes, ARankThatWasLateInOneEventIsNotBlamedBesideOneThatIsSlow) {
+  EXPECT_THAT(Ask("one rank compiles again, once", 2).what_if.blamed_ranks(), ElementsAre(2));
 }
 
 TEST(Shapes, WorkOfOneRankAloneIsNamed) {

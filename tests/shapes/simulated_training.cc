@@ -190,14 +190,6 @@ class Simulation {
   std::map<std::tuple<int, int, std::string>, std::vector<double>> messages_;
 };
 
-std::vector<Simulation::Rank> Simulate(const Shape& shape, int num_ranks, int seed, int planted) {
-  std::vector<RankProgram> programs;
-  for (int rank = 0; rank < num_ranks; ++rank) {
-    programs.push_back(shape.Program(rank, num_ranks, seed, planted));
-  }
-  return Simulation(shape, programs).Run();
-}
-
 bool IsCollective(const Shape& shape, const std::string& name) {
   return std::find(shape.collectives.begin(), shape.collectives.end(), name) != shape.collectives.end();
 }
@@ -210,7 +202,7 @@ std::string LikeWork(const Shape& shape, int rank, int num_ranks) {
 std::string GroupOf(const Shape& shape, const std::string& name, int rank, int num_ranks) {
   const auto declared = shape.groups.find(name);
   if (declared == shape.groups.end()) return "";
-  return absl::StrCat(declared->second == Among::kPart ? "part" : "place", " of rank ",
+  return absl::StrCat("group ", static_cast<int>(declared->second), " of rank ",
                       shape.Members(declared->second, rank, num_ranks).front());
 }
 
@@ -326,12 +318,15 @@ double ClockOf(const std::vector<Simulation::Rank>& ranks) {
 
 }  // namespace
 
-double LossOf(const Shape& shape, int num_ranks, int seed, int planted) {
-  return ClockOf(Simulate(shape, num_ranks, seed, planted)) - ClockOf(Simulate(shape, num_ranks, seed, -1));
+double LossOf(const Shape& shape, const std::vector<RankProgram>& programs) {
+  std::vector<RankProgram> clean;
+  for (const RankProgram& program : programs) clean.push_back(program.WithoutPlanted());
+  return ClockOf(Simulation(shape, programs).Run()) - ClockOf(Simulation(shape, clean).Run());
 }
 
 Told RunAndAsk(const Shape& shape, int num_ranks, int seed, int planted) {
-  const std::vector<Simulation::Rank> ranks = Simulate(shape, num_ranks, seed, planted);
+  const std::vector<RankProgram> programs = shape.Programs(num_ranks, seed, planted);
+  const std::vector<Simulation::Rank> ranks = Simulation(shape, programs).Run();
   const int num_present = shape.num_present > 0 ? shape.num_present : num_ranks;
   std::vector<StopwatchStats> stats;
   std::vector<std::string> like_work;
@@ -364,7 +359,7 @@ Rates RatesOf(const Shape& shape, int num_ranks, bool is_planted, int num_runs) 
   for (int run = 0; run < num_runs; ++run) {
     const int rank = shape.planted_rank >= 0 ? shape.planted_rank : run % num_ranks;
     const int planted = is_planted ? rank : -1;
-    const double loss = is_planted ? LossOf(shape, num_ranks, run, planted) : 0;
+    const double loss = LossOf(shape, shape.Programs(num_ranks, run, planted));
     rates.Add(shape, num_ranks, planted, loss, RunAndAsk(shape, num_ranks, run, planted),
               absl::StrCat("run ", run));
   }

@@ -4,13 +4,15 @@
 #ifndef OTT_TESTS_SHAPES_SIMULATED_TRAINING_H_
 #define OTT_TESTS_SHAPES_SIMULATED_TRAINING_H_
 
+#include <vector>
+
 #include "ott/tests/shapes/shape.h"
 #include "ott/tests/shapes/told.h"
 
 namespace ott::shapes {
 
-// Returns the seconds that what is planted takes of a mean iteration.
-double LossOf(const Shape& shape, int num_ranks, int seed, int planted);
+// Returns the seconds that what is planted takes of a mean iteration, on the job's own clock.
+double LossOf(const Shape& shape, const std::vector<RankProgram>& programs);
 
 // planted: the rank; -1: none.
 Told RunAndAsk(const Shape& shape, int num_ranks, int seed, int planted);

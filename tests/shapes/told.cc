@@ -71,16 +71,18 @@ bool IsWrong(const Shape& shape, int planted, double loss, const Told& told) {
   const double iteration = told.what_if.measured_seconds();
   if (iteration > 0 && IsOff(iteration, told.truth, told.truth)) return true;
   for (const ArrivalStats& arrivals : told.stats.arrivals()) {
+    // What began late costs more since the gather before.
+    const double at_most = arrivals.hold_up().recent() ? loss / (1 - shape.late) : loss;
     if (arrivals.hold_up().seconds_per_iteration() >
-        loss + (shape.is_uneven ? 2 : 1) * kMaxNoise * told.truth) {
+        at_most + (shape.is_uneven ? 2 : 1) * kMaxNoise * told.truth) {
       return true;
     }
   }
   if (planted < 0) return false;
   const Straggler& straggler = told.stats.straggler();
-  if (told.stats.has_straggler() &&
-      std::abs(static_cast<double>(straggler.since_iteration()) / shape.num_iterations - shape.late) >
-          kWrongShare) {
+  const double since = static_cast<double>(straggler.since_iteration()) / shape.num_iterations;
+  if (told.stats.has_straggler() && std::abs(since - shape.late) > kWrongShare &&
+      !(shape.moves > 0 && std::abs(since - shape.moves) <= kWrongShare)) {
     return true;
   }
   if (told.what_if.repairs().empty()) return false;
