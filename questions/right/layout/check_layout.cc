@@ -33,9 +33,10 @@ struct LayoutRun {
 absl::StatusOr<RunRules> MakeRules(const RunLayout& layout, LayoutRun* run) {
   if (!IsRunDirectory(run->dir) && IsCheckpoint(run->dir)) {
     OTT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, ReadCheckpoint(run->dir));
-    OTT_ASSIGN_OR_RETURN(run->checkpoint.emplace(), StateOfRanks::Of(checkpoint.state));
+    OTT_ASSIGN_OR_RETURN(run->checkpoint.emplace(), StateOfRanks::Of(checkpoint.state, layout));
     return RulesFor(*run->checkpoint, layout);
   }
+  if (!layout.stacked().empty()) return absl::InvalidArgumentError("`stacked` is for checkpoints alone");
   OTT_ASSIGN_OR_RETURN(const RunInfo info, ReadRunInfo(run->dir));
   const DeviceMesh mesh = info.config().mesh().empty() ? DeviceMesh() : info.config().mesh(0);
   return RunRules::Create(layout, mesh, info.world_size());

@@ -114,9 +114,93 @@ absl::Status CountNumbers(const StateOfRanks& state, const TensorRule& rule, con
   return absl::OkStatus();
 }
 
-}  // namespace
+// The tensor at one index of a dimension, without it.
+absl::StatusOr<Tensor> SliceOf(const Tensor& tensor, size_t dim, int64_t index) {
+  const auto without = [dim](Dims dims) {
+    dims.erase(dims.begin() + static_cast<ptrdiff_t>(dim));
+    return dims;
+  };
+  const Dims& shape = tensor.view.shape();
+  std::vector<TensorPart> parts;
+  for (const TensorPart& part : tensor.scattered != nullptr
+                                    ? tensor.scattered->parts()
+                                    : std::vector<TensorPart>{{tensor, Dims(shape.size())}}) {
+    const TensorView& view = part.tensor.view;
+    const int64_t within = index - part.offset[dim];
+    if (within < 0 || within >= view.shape()[dim]) continue;
+    const char* const data =
+        static_cast<const char*>(view.data()) + within * view.strides()[dim] * SizeOf(view.dtype());
+    TensorPart slice{part.tensor, without(part.offset)};
+    slice.tensor.view = TensorView(data, view.dtype(), without(view.shape()), without(view.strides()));
+    parts.push_back(std::move(slice));
+  }
+  return ScatteredElements::Join(tensor.view.dtype(), without(shape), without(shape), std::move(parts));
+}
 
-absl::StatusOr<StateOfRanks> StateOfRanks::Of(const Value& state) {
+// The parts of a stack, in the map that holds all of them by path.
+absl::Status TakeApart(const StackedTensors& stacked, const PathPattern& each, Captures captures,
+                       const std::string& path, Tensor tensor, Value::Map* parts) {
+  const auto num_dims = static_cast<int64_t>(tensor.view.shape().size());
+  const int64_t dim = stacked.dim() < 0 ? stacked.dim() + num_dims : stacked.dim();
+  if (dim < 0 || dim >= num_dims) {
+    return absl::InvalidArgumentError(absl::StrCat("stacked { path: \"", stacked.path(), "\" }: '", path,
+                                                   "' is ", ShapeToString(tensor.view.shape()),
+                                                   " and has no dimension ", stacked.dim()));
+  }
+  // Ranges of a flat buffer are no boxes of the tensor.
+  if (tensor.scattered != nullptr &&
+      tensor.scattered->parts()[0].offset.size() != tensor.view.shape().size()) {
+    OTT_ASSIGN_OR_RETURN(tensor, Gathered(tensor));
+  }
+  for (int64_t i = 0; i < tensor.view.shape()[dim]; ++i) {
+    captures["number"] = absl::StrCat(i);
+    OTT_ASSIGN_OR_RETURN(Tensor slice, SliceOf(tensor, dim, i));
+    const std::string name = each.Expand(captures);
+    if (parts->Insert(name, std::move(slice)) == nullptr)
+      return absl::InvalidArgumentError(absl::StrCat("two stacks have a '", name, "'"));
+  }
+  return absl::OkStatus();
+}
+
+// The value without the tensors that are stacked, whose parts are inserted; nullopt if it is one itself.
+absl::StatusOr<std::optional<Value>> WithoutStack(const std::string& path, const Value& value,
+                                                  const StackedTensors& stacked, const PathPattern& pattern,
+                                                  const PathPattern& each, Value::Map* parts) {
+  if (value.is_tensor()) {
+    const std::optional<Captures> captures = pattern.Match(path);
+    if (!captures.has_value()) return std::optional<Value>(value);
+    OTT_RETURN_IF_ERROR(TakeApart(stacked, each, *captures, path, value.tensor(), parts));
+    return std::optional<Value>();
+  }
+  if (!value.is_map()) return std::optional<Value>(value);
+  Value::Map map;
+  for (const auto& [name, child] : value.map()) {
+    OTT_ASSIGN_OR_RETURN(std::optional<Value> kept,
+                         WithoutStack(JoinPath(path, name), child, stacked, pattern, each, parts));
+    if (kept.has_value()) map.Insert(name, *std::move(kept));
+  }
+  return std::optional<Value>(std::move(map));
+}
+
+absl::StatusOr<Value> Unstacked(Value state, const RunLayout& layout) {
+  for (const StackedTensors& stacked : layout.stacked()) {
+    OTT_ASSIGN_OR_RETURN(const PathPattern pattern, PathPattern::Parse(stacked.path()));
+    OTT_ASSIGN_OR_RETURN(const PathPattern each, PathPattern::Parse(stacked.each()));
+    OTT_ASSIGN_OR_RETURN(const PathPattern known, PathPattern::Parse(stacked.path() + ".{number}"));
+    OTT_RETURN_IF_ERROR(each.CheckNamesAreIn(known));
+    Value::Map parts;
+    OTT_ASSIGN_OR_RETURN(std::optional<Value> rest, WithoutStack("", state, stacked, pattern, each, &parts));
+    if (!rest.has_value() || !rest->is_map()) continue;
+    for (const auto& [name, part] : parts) {
+      if (rest->map().Insert(name, part) == nullptr)
+        return absl::InvalidArgumentError(absl::StrCat("'", name, "' is there by itself, and in a stack"));
+    }
+    state = *std::move(rest);
+  }
+  return state;
+}
+
+absl::StatusOr<StateOfRanks> SplitIntoRanks(const Value& state) {
   StateOfRanks result;
   std::map<Position, const Value*> by_position;
   Position sizes = {1, 1, 1};
@@ -150,6 +234,16 @@ absl::StatusOr<StateOfRanks> StateOfRanks::Of(const Value& state) {
                                                    sizes[0], " of expert parallelism"));
   }
   for (const auto& [position, rank] : by_position) result.ranks.push_back(*rank);
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<StateOfRanks> StateOfRanks::Of(const Value& state, const RunLayout& layout) {
+  OTT_ASSIGN_OR_RETURN(StateOfRanks result, SplitIntoRanks(state));
+  for (Value& rank : result.ranks) {
+    OTT_ASSIGN_OR_RETURN(rank, Unstacked(std::move(rank), layout));
+  }
   return result;
 }
 
@@ -190,7 +284,7 @@ BoundRun BindState(const StateOfRanks& state, const RunRules& rules) {
 
 absl::StatusOr<Value> ToWholes(const Value& tree, const RunLayout& layout,
                                std::vector<std::string>* problems) {
-  OTT_ASSIGN_OR_RETURN(const StateOfRanks state, StateOfRanks::Of(tree));
+  OTT_ASSIGN_OR_RETURN(const StateOfRanks state, StateOfRanks::Of(tree, layout));
   OTT_ASSIGN_OR_RETURN(const RunRules rules, RulesFor(state, layout));
   const BoundRun run = BindState(state, rules);
   problems->insert(problems->end(), run.problems.begin(), run.problems.end());

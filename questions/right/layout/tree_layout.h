@@ -22,8 +22,9 @@ struct StateOfRanks {
   // Says what lies beside the ranks' folders.
   std::vector<std::string> problems;
 
-  // INVALID_ARGUMENT where a rank of the grid is missing.
-  static absl::StatusOr<StateOfRanks> Of(const Value& state);
+  // Takes apart what the layout says is stacked. INVALID_ARGUMENT where a rank of the grid is missing, or a
+  // stack has no such dimension.
+  static absl::StatusOr<StateOfRanks> Of(const Value& state, const RunLayout& layout);
 };
 
 // The rules, in which numbers without count and positions are counted on the ranks. Errors as
