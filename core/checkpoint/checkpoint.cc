@@ -44,6 +44,22 @@ bool IsPickle(std::string_view bytes) {
   return bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
 }
 
+// A link in a folder must not lead out of it, but to a file of its own name, as in mirrors that build systems
+// make. Hugging Face's cache is a folder of `snapshots`, whose links lead to its `blobs`.
+absl::Status CheckLink(const fs::path& dir, const std::string& name) {
+  std::error_code error;
+  if (!fs::is_symlink(dir / name, error)) return absl::OkStatus();
+  const fs::path target = fs::weakly_canonical(dir / name, error);
+  fs::path root = fs::canonical(dir.empty() ? "." : dir, error);
+  if (root.parent_path().filename() == "snapshots") root = root.parent_path().parent_path();
+  const bool is_within =
+      std::mismatch(root.begin(), root.end(), target.begin(), target.end()).first == root.end();
+  if (!error && (is_within || target.filename() == name)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat((dir / name).string(), ": is a link to ", target.string(),
+                   ", which leads out of the folder; copy the file there, or give the folder that it is in"));
+}
+
 absl::StatusOr<HeldBytes> Map(const std::string& path) {
   OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
   return HeldBytes{{file->data(), static_cast<size_t>(file->size())}, file, /*file_backed=*/true};
@@ -161,6 +177,7 @@ absl::StatusOr<Checkpoint> ReadIndex(const std::string& path, const Value& index
     }
     auto found = files.find(file_name);
     if (found == files.end()) {
+      OTT_RETURN_IF_ERROR(CheckLink(fs::path(path).parent_path(), file_name));
       OTT_ASSIGN_OR_RETURN(Checkpoint part, ReadNamed((fs::path(path).parent_path() / file_name).string()));
       if (!part.state.is_map()) return absl::InvalidArgumentError(file_name + " has no tensors by name");
       checkpoint.format = part.format;
@@ -288,6 +305,20 @@ absl::StatusOr<Checkpoint> ReadZero(const std::string& dir, const std::set<std::
 
 absl::StatusOr<Checkpoint> ReadFolder(const std::string& dir, int depth);
 
+void AppendValues(const std::string& path, const Value& value, std::vector<NamedTensor>* values) {
+  if (const std::optional<Tensor> tensor = AsTensor(value)) {
+    values->push_back({path, *tensor});
+  } else if (value.is_list()) {
+    for (size_t i = 0; i < value.list().size(); ++i)
+      AppendValues(JoinPath(path, absl::StrCat(i)), value.list()[i], values);
+  } else if (value.is_map()) {
+    for (const auto& [name, child] : value.map()) AppendValues(JoinPath(path, name), child, values);
+  } else {
+    values->push_back(
+        {path, {TensorView(nullptr, DType::kUInt8, {0}), nullptr}, NamedTensor::Content::kText});
+  }
+}
+
 // Reads the files of a folder that make one checkpoint together, and removes them from `names`. nullopt if
 // each file stands for itself.
 absl::StatusOr<std::optional<Checkpoint>> ReadTogether(const std::string& dir, int depth,
@@ -328,6 +359,7 @@ absl::StatusOr<Checkpoint> ReadFolder(const std::string& dir, int depth) {
   std::set<std::string> names;
   for (fs::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error)) {
     names.insert(entry->path().filename().string());
+    OTT_RETURN_IF_ERROR(CheckLink(dir, entry->path().filename().string()));
   }
   if (error) return absl::NotFoundError(absl::StrCat(dir, ": ", error.message()));
   OTT_ASSIGN_OR_RETURN(const std::optional<Checkpoint> together, ReadTogether(dir, depth, &names));
@@ -399,6 +431,12 @@ std::map<int64_t, std::string> ListCheckpoints(const std::string& dir) {
     if (!checkpoints.emplace(*number, path).second) return {};
   }
   return checkpoints;
+}
+
+std::vector<NamedTensor> ListValues(const Value& state) {
+  std::vector<NamedTensor> values;
+  AppendValues("", state, &values);
+  return values;
 }
 
 bool IsCheckpoint(const std::string& path) {

@@ -21,7 +21,7 @@ StateKind KindOfOptimizerEntry(std::string_view path, std::string_view last) {
     return StateKind::kScaler;
   if (Contains(path, "param_groups") || Contains(path, "__class__")) return StateKind::kHyperparameters;
   if (Contains(path, "master") || Contains(path, "fp32_from") || Contains(path, "fp32_flat_groups") ||
-      Contains(path, "fp32_param") || IsOneOf(last, {"param", "fp32"})) {
+      Contains(path, "fp32_param") || Contains(path, ".state.param.") || IsOneOf(last, {"param", "fp32"})) {
     return StateKind::kMasterWeights;
   }
   return StateKind::kMoments;

@@ -52,10 +52,13 @@ absl::StatusOr<PickleAt> ParseAt(std::string_view bytes, size_t at) {
 }
 
 // The attributes of modules within modules by the names that state_dict() has: "1.weight". Without what every
-// module has and no state_dict() does.
+// module has and no state_dict() does, such as that parameters require gradients.
 void AddAttributes(const std::string& path, const Value::Map& module, Value::Map* attributes) {
   for (const auto& [name, value] : module) {
-    if (name == kClassEntry || name == "training" || value.is_null()) continue;
+    const bool says_requires_grad =
+        name.size() > kAttributesEnd.size() &&
+        std::string_view(name).substr(name.size() - kAttributesEnd.size()) == kAttributesEnd;
+    if (name == kClassEntry || name == "training" || value.is_null() || says_requires_grad) continue;
     const std::string child = JoinPath(path, name);
     if (value.is_map()) {
       AddAttributes(child, value.map(), attributes);
@@ -86,14 +89,15 @@ absl::StatusOr<Value> ReadTorchArchive(const ZipArchive& archive) {
   if (!pickle.ok()) return WithContext(std::string(kPickle), pickle.status());
   // Storages of which the archive holds a deflated copy are unpacked once.
   std::unordered_map<std::string, HeldBytes> opened;
-  const auto open = [&](std::string_view key, int64_t num_bytes) -> absl::StatusOr<HeldBytes> {
+  const auto open = [&](std::string_view key, std::optional<int64_t> num_bytes) -> absl::StatusOr<HeldBytes> {
     const std::string name = absl::StrCat(folder, "data/", std::string(key));
     if (const auto found = opened.find(name); found != opened.end()) return found->second;
     const ZipArchive::Entry* const entry = archive.Find(name);
     if (entry == nullptr) {
       return absl::DataLossError(absl::StrCat("storage '", std::string(key), "' is not in the file"));
     }
-    if (entry->num_bytes != num_bytes) return WrongSize(key, entry->num_bytes, num_bytes);
+    if (num_bytes.has_value() && entry->num_bytes != *num_bytes)
+      return WrongSize(key, entry->num_bytes, *num_bytes);
     OTT_ASSIGN_OR_RETURN(const HeldBytes storage, archive.Read(*entry));
     opened.emplace(name, storage);
     return storage;
@@ -153,15 +157,16 @@ absl::StatusOr<Value> ReadLegacyTorchFile(const HeldBytes& file) {
     storages[key] = bytes.substr(at, static_cast<size_t>(num_elements * size->second));
     at += static_cast<size_t>(num_elements * size->second);
   }
-  return ToValue(main.pickle, [&](std::string_view key, int64_t num_bytes) -> absl::StatusOr<HeldBytes> {
+  const auto open = [&](std::string_view key, std::optional<int64_t> num_bytes) -> absl::StatusOr<HeldBytes> {
     const auto found = storages.find(key);
     if (found == storages.end()) {
       return absl::DataLossError(absl::StrCat("storage '", std::string(key), "' is not in the file"));
     }
     const auto num_stored = static_cast<int64_t>(found->second.size());
-    if (num_stored != num_bytes) return WrongSize(key, num_stored, num_bytes);
+    if (num_bytes.has_value() && num_stored != *num_bytes) return WrongSize(key, num_stored, *num_bytes);
     return HeldBytes{found->second, file.owner, file.file_backed};
-  });
+  };
+  return ToValue(main.pickle, open);
 }
 
 absl::StatusOr<Value> ReadPickleFile(const HeldBytes& file) {
@@ -170,7 +175,7 @@ absl::StatusOr<Value> ReadPickleFile(const HeldBytes& file) {
     return absl::InvalidArgumentError(
         absl::StrCat("a pickle that ends at byte ", pickle.num_bytes, " of ", file.bytes.size()));
   }
-  return ToValue(pickle, [](std::string_view, int64_t) -> absl::StatusOr<HeldBytes> {
+  return ToValue(pickle, [](std::string_view, std::optional<int64_t>) -> absl::StatusOr<HeldBytes> {
     return absl::InvalidArgumentError("a pickle by itself has no storages");
   });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,16 @@ class Converter {
   Converter(const PlainData& data, const OpenStorage& open_storage)
       : data_(data), open_storage_(open_storage), max_values_(100'000 + 4 * data.size()) {}
 
+  // The whole of it.
+  absl::StatusOr<Value> ConvertRoot(Index root) {
+    OTT_ASSIGN_OR_RETURN(Value value, Convert("", root));
+    if (attributes_.empty()) return value;
+    ValueMap map{{"value", std::move(value)}};
+    TakeAttributes("", map);
+    return Value(std::move(map));
+  }
+
+ private:
   absl::StatusOr<Value> Convert(const std::string& path, Index index) {
     if (++num_values_ > max_values_) {
       return Error(path, "the values in it are repeated so often that the tree would not end");
@@ -41,7 +52,6 @@ class Converter {
     return value;
   }
 
- private:
   static absl::Status Error(const std::string& path, std::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "': ", std::string(what)));
   }
@@ -102,7 +112,29 @@ class Converter {
       if (map.Find(key) != nullptr) absl::StrAppend(&key, "#", i / 2);
       map.Insert(std::move(key), std::move(value));
     }
+    TakeAttributes(JoinPath(path, ""), map);
     return absl::OkStatus();
+  }
+
+  // Inserts the attributes of tensors below a map, whose path and dot `start` is.
+  void TakeAttributes(const std::string& start, Value::Map& map) {
+    auto at = attributes_.lower_bound(start);
+    while (at != attributes_.end() && StartsWith(at->first, start)) {
+      map.Insert(absl::StrCat(at->first.substr(start.size()), std::string(kAttributesEnd)),
+                 std::move(at->second));
+      at = attributes_.erase(at);
+    }
+  }
+
+  // Sets have no order, so that equal ones may be written in several: the values are sorted.
+  absl::StatusOr<Value> ConvertSet(const std::string& path, const PlainData::Value& list) {
+    std::vector<std::pair<std::string, Index>> sorted;
+    for (const Index item : list.items) sorted.emplace_back(KeyText(data_[item]), item);
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    PlainData::Value ordered;
+    for (const auto& [text, item] : sorted) ordered.items.push_back(item);
+    return ConvertList(path, ordered);
   }
 
   // Keys that are tuples or objects are rare; their texts need only differ.
@@ -201,13 +233,25 @@ class Converter {
       if ((StartsWith(function, "_rebuild_parameter") || name == "torch.nn.parameter.Parameter" ||
            name == "torch.nn.parameter.Buffer") &&
           !arguments.items.empty()) {
-        return Wrap(Convert(path, arguments.items[0]));
+        OTT_ASSIGN_OR_RETURN(Value data, Convert(path, arguments.items[0]));
+        const PlainData::Value* const is_trained = Argument(arguments, 1);
+        if (data.is_tensor() && is_trained != nullptr && is_trained->integer == 0)
+          attributes_[path].Insert("requires_grad", false);
+        if (function == "_rebuild_parameter_with_state" && arguments.items.size() > 3)
+          OTT_RETURN_IF_ERROR(ConvertAttributes(path, arguments.items[3]));
+        return std::optional<Value>(std::move(data));
       }
       if (function == "_rebuild_from_type_v2" && arguments.items.size() >= 3) {
         const PlainData::Value& inner = data_[arguments.items[2]];
         const PlainData::Value& callee = data_[arguments.items[0]];
         if (inner.type == Type::kList && callee.type == Type::kGlobal) {
-          return ConvertCall(path, callee.text, inner, nullptr);
+          OTT_ASSIGN_OR_RETURN(std::optional<Value> value, ConvertCall(path, callee.text, inner, nullptr));
+          const std::string_view type = data_[arguments.items[1]].text;
+          if (value.has_value() && value->is_tensor()) {
+            if (!type.empty() && !StartsWith(type, "torch.")) attributes_[path].Insert(kClassEntry, type);
+            if (arguments.items.size() > 3) OTT_RETURN_IF_ERROR(ConvertAttributes(path, arguments.items[3]));
+          }
+          return value;
         }
       }
       if (name == "torch.Size" && arguments.items.size() == 1) return Wrap(Convert(path, arguments.items[0]));
@@ -224,9 +268,11 @@ class Converter {
       if (function == "_reconstruct") return ConvertArray(path, *object);
       if (function == "scalar") return ConvertNumPyScalar(path, arguments);
     }
-    if ((name == "builtins.set" || name == "__builtin__.set" || name == "builtins.frozenset") &&
-        arguments.items.size() == 1) {
-      return Wrap(Convert(path, arguments.items[0]));
+    if (name == "builtins.set" || name == "__builtin__.set" || name == "builtins.frozenset" ||
+        name == "__builtin__.frozenset") {
+      const PlainData::Value* items = Argument(arguments, 0);
+      if (items == nullptr && object != nullptr) items = ItemOfObject(*object, PlainData::kElements);
+      return Wrap(ConvertSet(path, items != nullptr ? *items : arguments));
     }
     return std::optional<Value>();
   }
@@ -285,22 +331,24 @@ class Converter {
     Storage storage;
     storage.type = type->type == Type::kGlobal || type->type == Type::kText ? std::string(type->text) : "";
     storage.dtype = TorchDType(storage.type);
-    if (!storage.dtype.has_value()) return storage;
-    OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(*storage.dtype, {size->integer}));
+    std::optional<int64_t> num_bytes;
+    if (storage.dtype.has_value()) {
+      OTT_ASSIGN_OR_RETURN(num_bytes, CheckedNumBytes(*storage.dtype, {size->integer}));
+    }
     absl::StatusOr<HeldBytes> bytes = open_storage_(key->text, num_bytes);
     if (!bytes.ok()) return WithContext(absl::StrCat("'", path, "'"), bytes.status());
     storage.bytes = *std::move(bytes);
     return storage;
   }
 
-  // A storage that no tensor is laid over.
+  // A storage that no tensor is laid over; of quantized tensors, whose elements we do not know, the bytes.
   absl::StatusOr<Value> ConvertStorage(const std::string& path, const PlainData::Value& value) {
     OTT_ASSIGN_OR_RETURN(const Storage storage, OpenPersistent(path, value));
-    if (!storage.dtype.has_value()) return Value("a storage of " + storage.type);
-    const auto num_elements = static_cast<int64_t>(storage.bytes.bytes.size()) / SizeOf(*storage.dtype);
-    OTT_ASSIGN_OR_RETURN(Tensor tensor,
-                         TensorInStorage(storage.bytes, *storage.dtype, 0, {num_elements}, {1}));
-    return Value(std::move(tensor));
+    const DType dtype = storage.dtype.value_or(DType::kUInt8);
+    const auto num_elements = static_cast<int64_t>(storage.bytes.bytes.size()) / SizeOf(dtype);
+    OTT_ASSIGN_OR_RETURN(Tensor tensor, TensorInStorage(storage.bytes, dtype, 0, {num_elements}, {1}));
+    if (storage.dtype.has_value()) return Value(std::move(tensor));
+    return Value(ValueMap{{kClassEntry, storage.type}, {"bytes", std::move(tensor)}});
   }
 
   // Not negative.
@@ -317,7 +365,16 @@ class Converter {
     return true;
   }
 
-  // (storage, offset, size, stride, ...): v3 has the dtype behind two more.
+  // Attributes of a tensor, which the map around it takes up.
+  absl::Status ConvertAttributes(const std::string& path, Index state) {
+    Value::Map map;
+    if (data_[state].type != Type::kNone) OTT_RETURN_IF_ERROR(ConvertState(path, state, map));
+    for (const auto& [name, value] : map) attributes_[path].Insert(name, value);
+    return absl::OkStatus();
+  }
+
+  // (storage, offset, size, stride, requires_grad, hooks, what changes the elements): v3 has the dtype before
+  // the last.
   absl::StatusOr<std::optional<Value>> ConvertTensor(const std::string& path, bool is_v3,
                                                      const PlainData::Value& arguments) {
     const PlainData::Value* const storage_value = Argument(arguments, 0);
@@ -337,6 +394,12 @@ class Converter {
     if (!dtype.has_value() || !storage.dtype.has_value()) return std::optional<Value>();
     absl::StatusOr<Tensor> tensor = TensorInStorage(storage.bytes, *dtype, offset->integer, shape, strides);
     if (!tensor.ok()) return WithContext(absl::StrCat("'", path, "'"), tensor.status());
+    const PlainData::Value* const is_trained = Argument(arguments, 4);
+    if (is_trained != nullptr && is_trained->integer != 0) attributes_[path].Insert("requires_grad", true);
+    // Such as that the elements are to be conjugated.
+    const size_t changes = is_v3 ? 7 : 6;
+    if (arguments.items.size() > changes)
+      OTT_RETURN_IF_ERROR(ConvertAttributes(path, arguments.items[changes]));
     return std::optional<Value>(*std::move(tensor));
   }
 
@@ -402,13 +465,15 @@ class Converter {
   const OpenStorage& open_storage_;
   const size_t max_values_;
   size_t num_values_ = 0;
+  // By path, of the tensors that no map has taken up yet.
+  std::map<std::string, Value::Map> attributes_;
   int depth_ = 0;
 };
 
 }  // namespace
 
 absl::StatusOr<Value> ToValue(const ObjectPickle& pickle, const OpenStorage& open_storage) {
-  return Converter(pickle.data, open_storage).Convert("", pickle.root);
+  return Converter(pickle.data, open_storage).ConvertRoot(pickle.root);
 }
 
 std::optional<DType> TorchDType(std::string_view name) {

@@ -15,18 +15,25 @@
 
 namespace ott {
 
-// The bytes of a storage, by its key in the pickle. num_bytes: what the pickle says that it has.
-using OpenStorage = std::function<absl::StatusOr<HeldBytes>(std::string_view key, int64_t num_bytes)>;
+// The bytes of a storage, by its key in the pickle. num_bytes: what the pickle says that it has; nullopt if
+// its elements are of no type that we know.
+using OpenStorage =
+    std::function<absl::StatusOr<HeldBytes>(std::string_view key, std::optional<int64_t> num_bytes)>;
 
 // The entry of a map that stands for an object: the name of its class, or of the function that makes it.
 inline constexpr char kClassEntry[] = "__class__";
 
+// Ends the name of the entry beside a tensor that has what its elements do not say.
+inline constexpr std::string_view kAttributesEnd = " (attributes)";
+
 // Tensors, parameters and NumPy's arrays are tensors that refer to the storages, bytes are tensors of uint8.
-// Dictionaries of any class are maps, with numbers among the keys as texts; tuples and sets are lists; dtypes
-// and functions are texts. Any other object is a map of kClassEntry, its attributes, and "args" or "items"
-// where it has some, with the tensors in it. INVALID_ARGUMENT, naming the place, for a tensor that reaches
-// out of its storage, a value that contains itself, nesting deeper than 200, and trees far larger than the
-// pickle.
+// Beside a tensor "NAME", "NAME (attributes)" has what its elements do not say, where that is not as usual: a
+// tensor that requires gradients, a parameter that does not, a class and attributes of its own, a conjugate.
+// Dictionaries of any class are maps, with numbers among the keys as texts; tuples, and sets in an order of
+// their own, are lists; dtypes and functions are texts. Any other object is a map of kClassEntry, its
+// attributes, and "args" or "items" where it has some, with the tensors in it. INVALID_ARGUMENT, naming the
+// place, for a tensor that reaches out of its storage, a value that contains itself, nesting deeper than 200,
+// and trees far larger than the pickle.
 absl::StatusOr<Value> ToValue(const ObjectPickle& pickle, const OpenStorage& open_storage);
 
 // Returns a view of a storage. strides: in elements. INVALID_ARGUMENT if it reaches out of it, or repeats a

@@ -180,6 +180,8 @@ class Reader {
   absl::Status PushGlobalOfTexts(size_t start);
   // Calls, in name, the value below the arguments.
   absl::Status PushObject(bool with_entries, size_t start);
+  // The object that calling a set's class would make.
+  void PushSet(std::string_view name);
   absl::Status Build(size_t start);
   // The top value above the last mark.
   absl::StatusOr<Index> Pop(size_t start);
@@ -314,13 +316,18 @@ absl::Status Reader::ExecuteOfObjects(uint8_t opcode, size_t start) {
     case kLong4:
       return PushLong(4);
     case kEmptySet:
-      stack_.push_back(data_.Add(Type::kList));
+      PushSet("builtins.set");
       return absl::OkStatus();
     case kAddItems:
       return Collect(Type::kList, start);
     case kFrozenSet: {
       OTT_ASSIGN_OR_RETURN(const size_t begin, PopMark(start));
-      return PushTuple(begin);
+      OTT_RETURN_IF_ERROR(PushTuple(begin));
+      const Index items = stack_.back();
+      stack_.pop_back();
+      PushSet("builtins.frozenset");
+      data_[stack_.back()].items[PlainData::kElements] = items;
+      return absl::OkStatus();
     }
     case kMemoize:
       if (stack_.size() <= Floor()) return Invalid(start, "nothing to remember");
@@ -409,6 +416,15 @@ absl::Status Reader::PushObject(bool with_entries, size_t start) {
   object.items[PlainData::kArguments] = arguments;
   object.items[PlainData::kEntries] = entries;
   return absl::OkStatus();
+}
+
+void Reader::PushSet(std::string_view name) {
+  const Index arguments = data_.Add(Type::kList);
+  stack_.push_back(data_.Add(Type::kObject));
+  PlainData::Value& object = data_[stack_.back()];
+  object.text = name;
+  object.items.assign(PlainData::kNumObjectItems, PlainData::kNoValue);
+  object.items[PlainData::kArguments] = arguments;
 }
 
 absl::Status Reader::Build(size_t start) {

@@ -60,7 +60,9 @@ TEST(Pickle, BytesSetsAndLargeIntegersAreRead) {
   const PlainData& data = pickle->data;
   const PlainData::Value& tuple = data[pickle->root];
   EXPECT_EQ(data[tuple.items[0]].text, Bytes("\xff\x00"));
-  EXPECT_EQ(data[data[tuple.items[1]].items[0]].integer, 1);
+  const PlainData::Value& set = data[tuple.items[1]];
+  EXPECT_EQ(set.text, "builtins.set");
+  EXPECT_EQ(data[data[set.items[PlainData::kElements]].items[0]].integer, 1);
   EXPECT_EQ(data[tuple.items[2]].text, "123456789");
 }
 

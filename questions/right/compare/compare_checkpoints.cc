@@ -9,9 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/checkpoint/checkpoint.h"
-#include "ott/core/digest/digest.h"
+#include "ott/core/checkpoint/torch_objects.h"
 #include "ott/core/tensor/scattered_elements.h"
 #include "ott/questions/right/compare/checkpoint_names.h"
+#include "ott/questions/right/compare/guess_names.h"
 #include "ott/questions/right/layout/tree_layout.h"
 
 namespace ott::compare {
@@ -71,6 +72,117 @@ void AcceptTied(const Tensors& reference, const Tensors& current, std::vector<Na
   }
 }
 
+// Takes requires_grad out of what a state has beside its tensors, by their path.
+void TakeRequiresGrad(const std::string& path, Value* value, std::map<std::string, bool>* taken) {
+  if (value->is_list()) {
+    for (size_t i = 0; i < value->list().size(); ++i)
+      TakeRequiresGrad(JoinPath(path, absl::StrCat(i)), &value->list()[i], taken);
+  }
+  if (!value->is_map()) return;
+  ValueMap kept;
+  for (const auto& [name, child] : value->map()) {
+    const size_t size = std::max(name.size(), kAttributesEnd.size()) - kAttributesEnd.size();
+    const bool is_attributes =
+        child.is_map() && name.compare(size, name.npos, std::string(kAttributesEnd)) == 0;
+    if (!is_attributes) {
+      TakeRequiresGrad(JoinPath(path, name), kept.Insert(name, child), taken);
+      continue;
+    }
+    ValueMap others;
+    for (const auto& [attribute, of_tensor] : child.map()) {
+      if (attribute == "requires_grad" && of_tensor.kind() == Value::Kind::kBool) {
+        (*taken)[JoinPath(path, name.substr(0, size))] = of_tensor.bool_value();
+      } else {
+        others.Insert(attribute, of_tensor);
+      }
+    }
+    if (!others.empty()) kept.Insert(name, std::move(others));
+  }
+  *value = std::move(kept);
+}
+
+// Collects what passes although it is not the same in every way, as the paths by what is said of them.
+class Remarks {
+ public:
+  // Numbers that are equal may be of other types, and tensors of other strides.
+  void AddTypes(const std::string& path, const Value& reference, const Value& current) {
+    if (reference.is_map() && current.is_map()) {
+      for (const auto& [name, child] : reference.map()) {
+        if (const Value* const other = current.map().Find(name))
+          AddTypes(JoinPath(path, name), child, *other);
+      }
+    } else if (reference.is_list() && current.is_list()) {
+      const size_t size = std::min(reference.list().size(), current.list().size());
+      for (size_t i = 0; i < size; ++i)
+        AddTypes(JoinPath(path, absl::StrCat(i)), reference.list()[i], current.list()[i]);
+    } else if (reference.is_tensor() && current.is_tensor()) {
+      const TensorView& a = reference.tensor().view;
+      const TensorView& b = current.tensor().view;
+      const bool lie_at_once =
+          reference.tensor().scattered == nullptr && current.tensor().scattered == nullptr;
+      if (lie_at_once && a.shape() == b.shape() && a.is_contiguous() != b.is_contiguous())
+        Add("lies in another order of its dimensions in memory", path);
+    } else if (reference.kind() != current.kind()) {
+      Add(absl::StrCat("is of type ", std::string(Name(reference.kind())), " in the reference, of type ",
+                       std::string(Name(current.kind())), " in the current"),
+          path);
+    }
+  }
+
+  // What says whether tensors are trained is no part of their elements, and many tools change it.
+  void AddRequiresGrad(const std::map<std::string, bool>& reference,
+                       const std::map<std::string, bool>& current) {
+    for (const auto& [path, required] : reference) {
+      const auto other = current.find(path);
+      if (other == current.end() || other->second != required)
+        Add(absl::StrCat("has requires_grad=", required ? "True" : "False", " in the reference alone"), path);
+    }
+    for (const auto& [path, required] : current) {
+      const auto other = reference.find(path);
+      if (other == reference.end() || other->second != required)
+        Add(absl::StrCat("has requires_grad=", required ? "True" : "False", " in the current alone"), path);
+    }
+  }
+
+  // Tensors that share their elements may do so on one side alone, so that what is trained differs.
+  void AddSharing(const Tensors& reference, const Tensors& current) {
+    const std::map<std::string, std::string> first_of_reference = FirstOfEach(reference);
+    const std::map<std::string, std::string> first_of_current = FirstOfEach(current);
+    for (const auto& [path, first] : first_of_reference) {
+      const auto found = first_of_current.find(path);
+      if (found == first_of_current.end() || found->second == first) continue;
+      const bool is_shared_in_reference = first != path;
+      Add(absl::StrCat("shares its elements with ", is_shared_in_reference ? first : found->second,
+                       " in the ", is_shared_in_reference ? "reference" : "current", " alone"),
+          path);
+    }
+  }
+
+  void AppendTo(std::vector<std::string>* notes) const {
+    for (const auto& [what, paths] : paths_) {
+      const size_t more = paths.size() - 1;
+      notes->push_back(
+          absl::StrCat(paths[0], more > 0 ? absl::StrCat(" (and ", more, " more)") : "", " ", what));
+    }
+  }
+
+ private:
+  void Add(const std::string& what, const std::string& path) { paths_[what].push_back(path); }
+
+  // The first path of those that have the same elements in memory, by path.
+  static std::map<std::string, std::string> FirstOfEach(const Tensors& tensors) {
+    std::map<std::tuple<const void*, Dims>, std::string> by_place;
+    std::map<std::string, std::string> first;
+    for (const auto& [path, tensor] : tensors) {
+      if (tensor->scattered != nullptr || tensor->view.num_elements() == 0) continue;
+      first[path] = by_place.try_emplace({tensor->view.data(), tensor->view.shape()}, path).first->second;
+    }
+    return first;
+  }
+
+  std::map<std::string, std::vector<std::string>> paths_;
+};
+
 // Says of tensors that differ which other tensor of the reference they are.
 class Recognizer {
  public:
@@ -111,14 +223,6 @@ class Recognizer {
     return tensor.view.num_elements() >= 2 && tensor.view.num_bytes() <= kMaxBytes;
   }
 
-  static std::optional<std::string> DigestOf(const Tensor& tensor) {
-    const absl::StatusOr<Tensor> gathered = Gathered(tensor);
-    if (!gathered.ok()) return std::nullopt;
-    const absl::StatusOr<TensorDigest> digest = ComputeDigest(gathered->view);
-    DropPages(tensor, 0, tensor.view.num_elements());
-    return digest.ok() ? std::optional<std::string>(digest->root.ToString()) : std::nullopt;
-  }
-
   void Explain(const std::map<std::string, std::string>& by_digest, NamedComparison* failure) const {
     const Tensor& tensor = *current_.at(failure->path);
     const auto add = [failure](const std::string& what) {
@@ -147,7 +251,8 @@ class Recognizer {
 }  // namespace
 
 StateKind StateKindOfResult(const NamedComparison& result) {
-  const bool is_tensor = !result.comparison.shape.empty() || result.comparison.detail == "a tensor";
+  const bool is_tensor =
+      !result.comparison.shape.empty() || result.comparison.detail.rfind("a tensor", 0) == 0;
   return StateKindOf(result.path, is_tensor);
 }
 
@@ -161,9 +266,11 @@ absl::StatusOr<CheckpointComparison> CompareCheckpoints(const std::string& refer
     result.notes.push_back(
         absl::StrCat("the reference is ", reference.format, ", the current ", current.format));
   }
-  if (names == nullptr) {
-    AlignNames(&reference.state, &current.state, &result.notes);
-  } else {
+  if (names == nullptr) AlignNames(&reference.state, &current.state, &result.notes);
+  std::map<std::string, bool> reference_requires_grad, current_requires_grad;
+  TakeRequiresGrad("", &reference.state, &reference_requires_grad);
+  TakeRequiresGrad("", &current.state, &current_requires_grad);
+  if (names != nullptr) {
     for (const auto& [side, run, checkpoint] :
          {std::tuple("reference", &names->a(), &reference), {"current", &names->b(), &current}}) {
       std::vector<std::string> problems;
@@ -175,7 +282,10 @@ absl::StatusOr<CheckpointComparison> CompareCheckpoints(const std::string& refer
       }
     }
   }
-  options.tensors.accept_rounded = !options.tensors.tolerance.bitwise;
+  Tolerance& tolerance = options.tensors.tolerance;
+  options.tensors.accept_rounded = !tolerance.bitwise;
+  // A state is the same by its bits: also NaN, and not -0 for 0.
+  if (tolerance.atol == 0 && tolerance.rtol == 0 && !tolerance.nan_equal) tolerance.bitwise = true;
   result.results = CompareTrees(reference.state, current.state, options);
   std::vector<NamedComparison>& results = result.results.results;
   Tensors reference_tensors, current_tensors;
@@ -193,6 +303,15 @@ absl::StatusOr<CheckpointComparison> CompareCheckpoints(const std::string& refer
   for (const auto& [what, count] : rounded) {
     result.notes.push_back(absl::StrCat(count, count == 1 ? " tensor: " : " tensors: ", what));
   }
+  Remarks remarks;
+  // Rules may have transposed what they give a name.
+  if (names == nullptr) {
+    remarks.AddTypes("", reference.state, current.state);
+    remarks.AddRequiresGrad(reference_requires_grad, current_requires_grad);
+  }
+  // Formats differ in whether they hold what is shared once.
+  if (reference.format == current.format) remarks.AddSharing(reference_tensors, current_tensors);
+  remarks.AppendTo(&result.notes);
   return result;
 }
 

@@ -3,15 +3,21 @@
 #include "ott/questions/right/compare/compare_checkpoints.h"
 
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/config.h"
 #include "ott/core/base/file.h"
+#include "ott/core/tensor/tensor.h"
 #include "ott/questions/right/compare/compare_runs.h"
+#include "ott/questions/right/compare/guess_names.h"
 #include "ott/questions/right/compare/runs_report.h"
+#include "ott/questions/right/layout/tree_layout.h"
 
 namespace ott::compare {
 namespace {
@@ -49,6 +55,15 @@ TEST(CompareCheckpoints, EqualStatesAreEqualInEachPairOfFormats) {
       EXPECT_EQ(Compare(Data(a), Data(b), /*bitwise=*/true).verdict(), Verdict::kEqual) << a << " " << b;
     }
   }
+}
+
+TEST(CompareCheckpoints, MegatronsDistributedOptimizerIsTheSameOnAnyNumberOfRanks) {
+  const RunsComparison comparison =
+      Compare(Data("megatron_core_1"), Data("megatron_core_2"), /*bitwise=*/true);
+  EXPECT_EQ(comparison.verdict(), Verdict::kEqual) << ToText(comparison);
+  EXPECT_THAT(ToText(comparison),
+              AllOf(HasSubstr("weights equal (9), optimizer moments equal (18), optimizer step equal (2)"),
+                    HasSubstr("master weights equal (9)")));
 }
 
 TEST(CompareCheckpoints, WhatIsMissingIsNamedByKind) {
@@ -132,10 +147,92 @@ TEST(CompareCheckpoints, NamesAndFusedTensorsOfAnotherFrameworkAreTakenApart) {
   const RunsComparison equal = CompareLlamas("llama_megatron.pt");
   EXPECT_EQ(equal.verdict(), Verdict::kEqual) << ToText(equal);
   EXPECT_EQ(equal.dumps[0].num_bitwise_equal, 21);
+  // Megatron-core's stacks.
+  for (const char* const written : {"megatron_core_1", "megatron_core_2"}) {
+    const RunsComparison distributed = CompareLlamas(written);
+    EXPECT_EQ(distributed.verdict(), Verdict::kEqual) << ToText(distributed);
+    ASSERT_EQ(distributed.dumps.size(), 1) << written;
+    EXPECT_EQ(distributed.dumps[0].num_bitwise_equal, 21);
+  }
   EXPECT_THAT(ToText(CompareLlamas("fault_llama_megatron.pt")),
               AllOf(HasSubstr("model.layers.1.mlp.gate_proj.weight: mismatch: it is, bit for bit, "
                               "model.layers.1.mlp.up_proj.weight of the reference"),
                     HasSubstr("weights DIFFER (2 of 21)")));
+}
+
+Tensor Numbers(Dims shape, float first) {
+  int64_t size = 1;
+  for (const int64_t extent : shape) size *= extent;
+  const std::shared_ptr<void> memory = AllocateHost(4 * size).value();
+  for (int64_t i = 0; i < size; ++i) static_cast<float*>(memory.get())[i] = first + static_cast<float>(i);
+  return {TensorView(memory.get(), DType::kFloat32, shape), memory};
+}
+
+TEST(CompareCheckpoints, AStackOfLayersIsTakenApart) {
+  RunLayout layout;
+  StackedTensors* const stacked = layout.add_stacked();
+  stacked->set_path("*layers.mlp.{of}");
+  stacked->set_each("*layers.{number}.mlp.{of}");
+  layout.add_tensors()->set_path("*");
+  const Value tree = ValueMap{{"model", ValueMap{{"layers.mlp.weight", Numbers({2, 3}, 0)}}}, {"step", 1}};
+  std::vector<std::string> problems;
+  const absl::StatusOr<Value> wholes = crosscheck::ToWholes(tree, layout, &problems);
+  ASSERT_TRUE(wholes.ok()) << wholes.status();
+  EXPECT_THAT(problems, testing::IsEmpty());
+  ASSERT_EQ(wholes->map().size(), 3);
+  const Value* const second = wholes->map().Find("model.layers.1.mlp.weight");
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->tensor().view.shape(), Dims({3}));
+  EXPECT_EQ(static_cast<const float*>(second->tensor().view.data())[0], 3);
+  // By columns, and with a name that its path has not.
+  stacked->set_dim(1);
+  EXPECT_EQ(crosscheck::ToWholes(tree, layout, &problems)->map().size(), 4);
+  stacked->set_dim(2);
+  EXPECT_THAT(crosscheck::ToWholes(tree, layout, &problems).status().message(),
+              HasSubstr("'model.layers.mlp.weight' is [2, 3] and has no dimension 2"));
+  stacked->set_each("{layer}");
+  EXPECT_THAT(crosscheck::ToWholes(tree, layout, &problems).status().message(), HasSubstr("{layer}"));
+}
+
+// Two layers, of which the second one's norm is as the first one's, in another framework's names; the
+// embedding is transposed and the output has another element.
+TEST(CompareCheckpoints, NamesAreGuessedByElementsNeighboursAndShapes) {
+  ValueMap reference, current;
+  for (int layer = 0; layer < 2; ++layer) {
+    const Tensor weight = Numbers({2, 3}, 10.0f * static_cast<float>(layer)), norm = Numbers({2}, 1);
+    reference.Insert(absl::StrCat("model.layers.", layer, ".mlp.weight"), weight);
+    reference.Insert(absl::StrCat("model.layers.", layer, ".mlp.norm"), norm);
+    current.Insert(absl::StrCat("h.", layer, ".fc.weight"), weight);
+    current.Insert(absl::StrCat("h.", layer, ".fc.norm"), norm);
+  }
+  const Tensor embedding = Numbers({4, 5}, 100);
+  reference.Insert("embed", embedding);
+  current.Insert("wte", Tensor{*PermuteAxes(embedding.view, {1, 0}), embedding.owner});
+  reference.Insert("head", Numbers({7, 2}, 0));
+  current.Insert("out", Numbers({7, 2}, 1));
+  reference.Insert("epoch", 1);
+  current.Insert("epoch", 2);
+  const GuessedNames guessed = GuessNames(Value(reference), Value(current));
+  EXPECT_EQ(guessed.by,
+            "1 by name, 2 by equal elements, 1 by equal elements, transposed, 2 by the names around them, "
+            "1 by shape and order");
+  std::map<std::string, std::string> wholes;
+  for (const TensorRule& rule : guessed.names.b().tensors()) wholes[rule.path()] = rule.whole();
+  const std::map<std::string, std::string> expected = {{"h.{n0}.fc.weight", "model.layers.{n0}.mlp.weight"},
+                                                       {"h.{n0}.fc.norm", "model.layers.{n0}.mlp.norm"},
+                                                       {"wte", "embed"},
+                                                       {"out", "head"},
+                                                       {"epoch", "epoch"}};
+  EXPECT_EQ(wholes, expected);
+  std::vector<std::string> problems;
+  const absl::StatusOr<Value> renamed = crosscheck::ToWholes(Value(current), guessed.names.b(), &problems);
+  ASSERT_TRUE(renamed.ok()) << renamed.status();
+  const TreeComparison comparison = CompareTrees(Value(reference), *renamed);
+  std::vector<std::string> failures;
+  for (const NamedComparison& result : comparison.results) {
+    if (!Passes(result.comparison.status)) failures.push_back(result.path);
+  }
+  EXPECT_THAT(failures, testing::UnorderedElementsAre("head", "epoch"));
 }
 
 TEST(CompareCheckpoints, ANameThatIsLikeNoRuleIsListedAndNoPass) {

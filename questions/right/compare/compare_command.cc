@@ -1,5 +1,7 @@
 #include "ott/questions/right/compare/compare_command.h"
 
+#include <google/protobuf/text_format.h>
+
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -13,12 +15,14 @@
 #include "ott/core/base/config.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/checkpoint/checkpoint.h"
 #include "ott/dist/check/tolerance_file.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/answer/answer.h"
 #include "ott/questions/answer/answer_json.h"
 #include "ott/questions/right/compare/compare_answer.h"
 #include "ott/questions/right/compare/compare_runs.h"
+#include "ott/questions/right/compare/guess_names.h"
 #include "ott/questions/right/compare/runs_report.h"
 
 namespace ott::compare {
@@ -32,6 +36,7 @@ struct CompareFlags {
   std::vector<std::string> tolerances;
   std::string tolerances_file;
   std::string names_file;
+  std::string guess_file;
   bool warn_only = false;
   CompareRunsOptions options;
 };
@@ -60,6 +65,21 @@ absl::StatusOr<PathTolerance> ParsePathTolerance(const std::string& text) {
   return tolerance;
 }
 
+// Writes the rules to a file that --names takes.
+absl::StatusOr<GuessedNames> Guess(const CompareFlags& flags) {
+  OTT_ASSIGN_OR_RETURN(const Checkpoint reference, ReadCheckpoint(flags.reference));
+  OTT_ASSIGN_OR_RETURN(const Checkpoint current, ReadCheckpoint(flags.current));
+  GuessedNames guessed = GuessNames(reference.state, current.state);
+  std::string text;
+  if (!google::protobuf::TextFormat::PrintToString(guessed.names, &text))
+    return absl::InternalError("the rules cannot be printed");
+  OTT_RETURN_IF_ERROR(WriteFileAtomically(
+      flags.guess_file,
+      absl::StrCat("# A guess of `ott compare`, by which tensors went together: ", guessed.by,
+                   ".\n# Look at each rule, then pass the file as --names.\n", text)));
+  return guessed;
+}
+
 absl::StatusOr<RunsComparison> Compare(const CompareFlags& flags) {
   CompareRunsOptions options = flags.options;
   options.keep_results = flags.format == "csv" || flags.format == "junit";
@@ -73,6 +93,15 @@ absl::StatusOr<RunsComparison> Compare(const CompareFlags& flags) {
   }
   if (!flags.names_file.empty())
     OTT_RETURN_IF_ERROR(ReadTextProto(flags.names_file, &options.names.emplace()));
+  if (!flags.guess_file.empty()) {
+    OTT_ASSIGN_OR_RETURN(GuessedNames guessed, Guess(flags));
+    options.names = std::move(guessed.names);
+    OTT_ASSIGN_OR_RETURN(RunsComparison comparison, CompareRuns(flags.reference, flags.current, options));
+    comparison.problems.push_back(absl::StrCat(
+        "which tensors go together was guessed: ", guessed.by, ". A guess is no pass: look at the rules in ",
+        flags.guess_file, ", then compare with --names ", flags.guess_file));
+    return comparison;
+  }
   return CompareRuns(flags.reference, flags.current, options);
 }
 
@@ -121,6 +150,10 @@ void AddCompareCommand(const CommandLine& line) {
                       "File that `ott calibrate` wrote, for the tensors that it names");
   command->add_option("--names", flags->names_file,
                       "File that says which tensors of two checkpoints go together (docs/checkpoints.md)");
+  command
+      ->add_option("--guess-names", flags->guess_file,
+                   "Guesses which tensors of two checkpoints go together, and writes the rules to this file")
+      ->excludes("--names");
   command->add_flag("--nan-equal", tolerance.nan_equal, "NaN equals NaN");
   command->add_flag("--allow-missing", flags->options.compare.allow_missing,
                     "Tensors that only the reference has do not count");
