@@ -23,6 +23,7 @@
 #include "ott/core/dumper/tensor_dumper.h"
 #include "ott/questions/right/compare/compare_runs.h"
 #include "ott/questions/right/compare/runs_report.h"
+#include "ott/questions/right/show/show.h"
 
 namespace ott::python {
 namespace {
@@ -235,6 +236,10 @@ py::tuple CompareRunsOnDisk(const std::string& reference, const std::string& cur
                         py::str(ToJson(comparison)));
 }
 
+std::string ShowAsJson(const std::string& path) {
+  return ToJson(Check(WithoutGil([&] { return show::Show(path); })));
+}
+
 py::dict LoadDump(const std::string& dir) {
   const Dump dump = Check(WithoutGil([&] { return ReadDump(dir); }));
   py::dict result;
@@ -270,6 +275,7 @@ void DefineDumper(py::module_& module) {
   DefineComparison(module);
   module.def("compare", &Compare);
   module.def("compare_runs", &CompareRunsOnDisk);
+  module.def("show", &ShowAsJson);
   module.def("load_dump", &LoadDump);
   module.def("dumper_enable", &Enable, py::kw_only(), py::arg("dir"), py::arg("rank"), py::arg("world_size"),
              py::arg("sync"), py::arg("num_writer_threads"), py::arg("num_json_threads"),

@@ -540,6 +540,15 @@ class CheckpointsTest(unittest.TestCase):
             with self.assertRaises(ott.NotFoundError):
                 ott.compare_runs(paths[0], os.path.join(directory, "none.npz"))
 
+    def test_what_a_checkpoint_holds_is_shown(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "a.npz")
+            numpy.savez(path, weight=numpy.array([[3.0, 4.0, numpy.nan]]))
+            shown = ott.show(path)
+            self.assertEqual((shown["format"], shown["written_by"]), ("NumPy .npz", ""))
+            (weight,) = shown["tensors"]
+            self.assertEqual((weight["path"], weight["shape"], weight["num_nan"], weight["max"]), ("weight", [1, 3], 1, 4.0))
+
 
 if __name__ == "__main__":
     unittest.main()

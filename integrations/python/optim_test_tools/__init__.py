@@ -25,7 +25,7 @@ except ImportError as error:
     raise ImportError(_import_error.explain(error)) from None
 
 from optim_test_tools import profiler
-from optim_test_tools._compare import Comparison, Dump, RunsComparison, Verdict, compare, compare_runs, load_dump
+from optim_test_tools._compare import Comparison, Dump, RunsComparison, Verdict, compare, compare_runs, load_dump, show
 from optim_test_tools._dumper import TensorDumper
 from optim_test_tools._errors import (
     AbortedError,
@@ -88,4 +88,5 @@ __all__ = [
     "profiler",
     "ranks",
     "set_text_sink",
+    "show",
 ]

@@ -178,6 +178,18 @@ def compare_runs(
     return RunsComparison(*_ott.compare_runs(os.fspath(reference), os.fspath(current), None if names is None else os.fspath(names), given))
 
 
+def show(path: Union[str, "os.PathLike[str]"]) -> Dict[str, Any]:
+    """Returns what a checkpoint or a dump holds, as `ott show --format json` has it.
+
+    "format" and "written_by" say what it is; "tensors" has a dict for each tensor and number: path, state, dtype, shape,
+    num_bytes, l2_norm, min, max, mean, num_nan, num_inf, num_parts and shares_with.
+
+    Args:
+        path: a checkpoint's file or folder, or a dump's folder.
+    """
+    return json.loads(_ott.show(os.fspath(path)))
+
+
 def _side(data: Any) -> Any:
     return os.fspath(data) if isinstance(data, os.PathLike) else data
 

@@ -2,10 +2,13 @@
 
 #include <array>
 #include <map>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "ott/core/base/csv.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_context.h"
@@ -38,6 +41,29 @@ absl::StatusOr<Tree> ReadTree(const std::string& path) {
   return Tree{"a dump", std::move(dump.tensors)};
 }
 
+// The entries in which frameworks leave their version.
+constexpr std::pair<std::string_view, std::string_view> kVersions[] = {
+    {"ds_version", "DeepSpeed"},
+    {"pytorch-lightning_version", "Lightning"},
+    {"transformers_version", "Transformers"},
+    {"checkpoint_version", "Megatron, checkpoint version"},
+};
+
+// Inserts the programs that the maps of a state name, down to the files' own maps in folders of folders.
+void AddWriters(const Value& state, int depth, std::set<std::string>* writers) {
+  if (!state.is_map() || depth > 4) return;
+  for (const auto& [name, child] : state.map()) {
+    for (const auto& [entry, program] : kVersions) {
+      if (name != entry) continue;
+      if (child.kind() == Value::Kind::kString)
+        writers->insert(absl::StrCat(std::string(program), " ", child.string_value()));
+      if (child.kind() == Value::Kind::kDouble)
+        writers->insert(absl::StrCat(std::string(program), " ", child.double_value()));
+    }
+    AddWriters(child, depth + 1, writers);
+  }
+}
+
 std::string Number(double number) { return absl::StrFormat("%.6g", number); }
 std::string Number(const std::optional<double>& number) { return number.has_value() ? Number(*number) : ""; }
 
@@ -49,9 +75,12 @@ Value JsonNumber(const std::optional<double>& number) {
 
 absl::StatusOr<Contents> Show(const std::string& path) {
   OTT_ASSIGN_OR_RETURN(Tree tree, ReadTree(path));
-  Contents contents{path, std::move(tree.format), {}};
+  std::set<std::string> writers;
+  AddWriters(tree.value, 0, &writers);
+  Contents contents{path, std::move(tree.format), absl::StrJoin(writers, ", "), {}};
   std::map<std::pair<const void*, DType>, std::string> by_address;
-  for (const NamedTensor& named : ListTensors(tree.value)) {
+  for (const NamedTensor& named : ListValues(tree.value)) {
+    if (named.content == NamedTensor::Content::kText) continue;
     const TensorView& view = named.tensor.view;
     ShownTensor& shown = contents.tensors.emplace_back();
     shown.path = named.path;
@@ -93,8 +122,10 @@ std::string ToText(const Contents& contents) {
     bytes_of_kind[static_cast<size_t>(shown.kind)] += shown.num_bytes;
     num_bytes += shown.num_bytes;
   }
-  std::string text = absl::StrCat(EscapeControlCharacters(contents.path), ": ", contents.format, ", ",
-                                  contents.tensors.size(), " tensors and numbers, ", num_bytes, " bytes\n");
+  std::string text = absl::StrCat(EscapeControlCharacters(contents.path), ": ", contents.format,
+                                  contents.written_by.empty() ? "" : ", written by ",
+                                  EscapeControlCharacters(contents.written_by), ", ", contents.tensors.size(),
+                                  " tensors and numbers, ", num_bytes, " bytes\n");
   if (!table.empty()) text += table.ToString();
   for (int kind = 0; kind < kNumStateKinds; ++kind) {
     if (bytes_of_kind[kind] == 0) continue;
@@ -125,6 +156,7 @@ std::string ToJson(const Contents& contents) {
   }
   return ott::ToJson(Value(ValueMap{{"path", ValidUtf8(contents.path)},
                                     {"format", contents.format},
+                                    {"written_by", ValidUtf8(contents.written_by)},
                                     {"tensors", std::move(tensors)}}))
              .value() +
          "\n";

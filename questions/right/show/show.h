@@ -29,6 +29,8 @@ struct ShownTensor {
 struct Contents {
   std::string path;
   std::string format;  // Checkpoint::format, or "a dump"
+  // The programs whose versions the state holds: "Lightning 2.6.6". Empty if it holds none.
+  std::string written_by;
   // Also numbers and bools, as tensors without dimensions, in the order of the file.
   std::vector<ShownTensor> tensors;
 };

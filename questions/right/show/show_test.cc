@@ -32,8 +32,14 @@ TEST(Show, TheReportNamesFormatStateAndParts) {
   EXPECT_THAT(ToText(Shown("dcp_2")), HasSubstr("a distributed checkpoint"));
   EXPECT_THAT(ToText(Shown("dcp_2")), HasSubstr("weights, in 2 parts"));
   EXPECT_THAT(ToText(Shown("whole.pt")), HasSubstr("optimizer moments: "));
+  EXPECT_THAT(ToCsv(Shown("whole.pt")), HasSubstr("\nepoch,data position,int64,[],8,2,2,2,"));
   EXPECT_THAT(ToCsv(Shown("weights.safetensors")), HasSubstr("0.weight,weights,float32,\"[3, 4]\",48,"));
   EXPECT_THAT(ToJson(Shown("weights.npz")), HasSubstr("\"format\": \"NumPy .npz\""));
+}
+
+TEST(Show, TheProgramThatWroteItIsNamedWhereItLeftItsVersion) {
+  EXPECT_THAT(ToText(Shown("zero_3")), HasSubstr("DeepSpeed ZeRO, written by DeepSpeed 0.19."));
+  EXPECT_EQ(Shown("weights.pt").written_by, "");
 }
 
 }  // namespace
