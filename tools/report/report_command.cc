@@ -15,8 +15,13 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
+#include "ott/core/checkpoint/checkpoint.h"
+#include "ott/dist/directory/run_directory.h"
 #include "ott/questions/answer/exit_code.h"
 #include "ott/questions/questions.h"
+#include "ott/questions/right/compare/compare_answer.h"
+#include "ott/questions/right/compare/compare_runs.h"
+#include "ott/questions/right/compare/runs_report.h"
 #include "tools/report/document_json.h"
 #include "tools/report/document_text.h"
 #include "tools/report/page.h"
@@ -59,8 +64,27 @@ absl::StatusOr<Report> ReportOfTraces(const ReportFlags& flags, const std::vecto
   return report;
 }
 
+absl::StatusOr<Report> ReportOfCheckpoints(const ReportFlags& flags) {
+  const std::string& run = flags.runs.front();
+  if (flags.reference.empty() || flags.format == "prometheus" || !flags.before.empty() ||
+      !flags.perturbed.empty() || flags.runs.size() > 1 || flags.follow) {
+    return absl::InvalidArgumentError(
+        run +
+        ": is no run, and of a checkpoint the report compares the one that --reference names, nothing "
+        "else; `ott show` says what it holds");
+  }
+  OTT_ASSIGN_OR_RETURN(const compare::RunsComparison comparison, compare::CompareRuns(flags.reference, run));
+  Report report;
+  report.document.title = run;
+  report.document.subject = "checkpoints, compared with " + EscapeControlCharacters(flags.reference);
+  report.document.answers = {compare::AnswerCompare(comparison)};
+  report.document.details = {{"All that was compared", compare::ToText(comparison)}};
+  return report;
+}
+
 absl::StatusOr<Report> MakeReport(const ReportFlags& flags) {
   const std::string& run = flags.runs.front();
+  if (!IsRunDirectory(LatestAttempt(run)) && IsCheckpoint(run)) return ReportOfCheckpoints(flags);
   const std::vector<std::string> traces = ListTraces(run);
   if (!traces.empty()) return ReportOfTraces(flags, traces);
   if (flags.runs.size() > 1 && flags.before.empty()) {
@@ -155,9 +179,10 @@ void AddReportCommand(const CommandLine& line) {
       "report", "All questions in one report: who is slow, does it hang, is it right, did it become faster");
   const auto flags = std::make_shared<ReportFlags>();
   command
-      ->add_option("RUN", flags->runs,
-                   "Run directory, also of a run that goes on or was cut short; or a directory of traces of "
-                   "torch.profiler, one a rank. Further runs are for --before")
+      ->add_option(
+          "RUN", flags->runs,
+          "Run directory, also of a run that goes on or was cut short; or a directory of traces of "
+          "torch.profiler, one a rank; or a checkpoint, with --reference. Further runs are for --before")
       ->required();
   command->add_option("--before", flags->before, "Runs of another version: did it become faster since?");
   CLI::Option* const reference = command->add_option(
@@ -195,7 +220,8 @@ void AddReportCommand(const CommandLine& line) {
       "  ott report out/run --reference out/good --perturbed out/perturbed\n"
       "  ott report out/run --follow --html live.html --prometheus "
       "/var/lib/prometheus/node-exporter/ott.prom\n"
-      "  ott report log/traces --html report.html");
+      "  ott report log/traces --html report.html\n"
+      "  ott report resumed/step_200.pt --reference run/step_200.pt --html report.html");
   command->callback([flags, exit_code = line.exit_code] {
     *exit_code = FinishCommand("report", flags->follow ? Follow(*flags) : ReportOnce(*flags));
   });
