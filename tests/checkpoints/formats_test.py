@@ -68,10 +68,12 @@ class FormatsTest(unittest.TestCase):
         cls.states = {"same": same, **{name: copy.deepcopy(same) for name in FAULTS}}
         for name, (change, *_) in FAULTS.items():
             change(cls.states[name])
-        cls.whole, cls.zero, cls.weights = list(writers.WHOLE), list(writers.ZERO), list(writers.WEIGHTS)
-        for name in cls.whole + cls.zero + cls.weights:
+        cls.whole, cls.trained, cls.weights = list(writers.WHOLE), list(writers.TRAINED), list(writers.WEIGHTS)
+        for name in cls.whole + cls.trained + cls.weights:
             # An optimizer that is loaded has all moments, and a module all of its weights' shapes.
             states = {of: state for of, state in cls.states.items() if not (name == "fsdp2" and of == "moment")}
+            if name in cls.trained:
+                states.pop("random")
             if name in cls.weights:
                 states = {of: state for of, state in states.items() if of in ("same", *WEIGHT_FAULTS)}
             writers.write(name, states, cls.directory)
@@ -127,7 +129,9 @@ class FormatsTest(unittest.TestCase):
             self.assertEqual(comparison["verdict"], "different")
             self.assertGreater(states[kind]["num_failures"], 0)
             failing = [of for of, state in states.items() if state["num_failures"] - state["num_missing"] - state["num_extra"] > 0]
-            self.assertEqual(failing, [kind] if fault != "moment" else [])
+            # ZeRO's master weights are the weights.
+            expected = [] if fault == "moment" else [kind, "master weights"] if kind == "weights" and "master weights" in failing else [kind]
+            self.assertEqual(failing, expected)
             failures = [failure for failure in comparison["dumps"][0]["failures"] if failure["path"].endswith(name)]
             self.assertTrue(failures, comparison["dumps"][0]["failures"])
             self.assertIn(detail, json.dumps(failures[0]) + self.text(a, b, fault))
@@ -140,15 +144,15 @@ class FormatsTest(unittest.TestCase):
             self.expect_equal(a, b, None)
         for a, b in self.pairs(self.weights):
             self.expect_equal(a, b, None)
-        for a, b in self.pairs(self.whole, self.zero):
-            if a in self.zero or b in self.zero:
+        for a, b in self.pairs(self.whole, self.trained):
+            if a in self.trained or b in self.trained:
                 self.expect_equal(a, b, ["weights"])
-        for a, b in itertools.product(self.whole + self.zero, self.weights):
+        for a, b in itertools.product(self.whole + self.trained, self.weights):
             self.expect_equal(a, b, ["weights"])
             self.expect_equal(b, a, ["weights"])
 
     def test_moments_and_steps_go_by_name_where_one_side_has_names(self):
-        by_name = ["fsdp2", *self.zero]
+        by_name = ["fsdp2", *(name for name in self.trained if name != "accelerate")]
         for a, b in itertools.product([name for name in self.whole if name not in by_name], by_name):
             self.expect_equal(a, b, ["weights", "optimizer moments", "optimizer step"])
             self.expect_equal(b, a, ["weights", "optimizer moments", "optimizer step"])
@@ -160,9 +164,111 @@ class FormatsTest(unittest.TestCase):
         for fault in WEIGHT_FAULTS:
             for a, b in itertools.product(self.weights, self.weights):
                 self.expect_named(a, b, fault)
+        for fault in {**WEIGHT_FAULTS, **STATE_FAULTS}:
+            for a, b in itertools.product(["zip", "fsdp2", *self.trained], self.trained):
+                self.expect_named(a, b, fault)
+
+    def compare_small(self, reference, current):
+        paths = [os.path.join(self.directory, name) for name in ("small_a.pt", "small_b.pt")]
+        for path, state in zip(paths, (reference, current)):
+            torch.save(state, path)
+        result = subprocess.run([OTT, "compare", *paths], capture_output=True, text=True)
+        return result.returncode, result.stdout + result.stderr
+
+    def test_what_differs_in_something_small_is_no_silent_pass(self):
+        w = torch.arange(6.0).reshape(2, 3)
+        z = torch.tensor([1 + 1j])
+        nan = torch.tensor([0x7FC00000, 0x7FC00001], dtype=torch.int32).view(torch.float32)
+
+        def with_attribute(tensor, value):
+            tensor.tag = value
+            return tensor
+
+        def quantized(values):
+            return torch.quantize_per_tensor(values, 0.1, 0, torch.qint8)
+
+        for name, a, b in (
+            ("dtype", torch.arange(6), torch.arange(6, dtype=torch.int32)),
+            ("attribute of a parameter", with_attribute(torch.nn.Parameter(w.clone()), 1), with_attribute(torch.nn.Parameter(w.clone()), 2)),
+            ("attribute of a tensor", with_attribute(w.clone(), 1), with_attribute(w.clone(), 2)),
+            ("conjugate", z, z.conj()),
+            ("negative", z.imag, z.conj().imag),
+            ("quantized", quantized(w), quantized(w.flip(0))),
+            ("sparse", w.to_sparse(), (w * 2).to_sparse()),
+            ("empty", torch.empty(0, 3), torch.empty(3, 0)),
+            ("scalar", torch.tensor([2.0]), torch.tensor(2.0)),
+            ("NaN payload", nan, nan.flip(0)),
+            ("-0", torch.tensor([0.0, 1.0]), torch.tensor([-0.0, 1.0])),
+            ("-0 of Python", 0.0, -0.0),
+            ("None", None, 0),
+            ("empty list", [], {}),
+            ("float8 of another kind", *(torch.tensor([v], dtype=torch.uint8).view(torch.float8_e8m0fnu) for v in (1, 9))),
+            ("hyperparameter", {"betas": (0.9, 0.999)}, {"betas": (0.9, 0.99)}),
+            ("nested", {"a": {"b": 1, "c": 2}}, {"a": {"b": 1}}),
+            ("text", "cosine", "linear"),
+            ("large integer", 2**80, 2**80 + 1),
+            ("past doubles", 2**53, 2**53 + 1),
+            ("set", {1, 2}, {1, 3}),
+        ):
+            with self.subTest(name):
+                code, text = self.compare_small({"model": {"w": w}, "x": a}, {"model": {"w": w}, "x": b})
+                self.assertEqual(code, 1, text)
+                self.assertIn("first divergence: x", text)
+        for name, a, b, note in (
+            ("requires_grad", w.clone(), w.clone().requires_grad_(), "x has requires_grad=True in the current alone"),
+            ("frozen", torch.nn.Parameter(w.clone(), requires_grad=False), torch.nn.Parameter(w.clone()), "x has requires_grad=False in the reference alone"),
+            ("integer and number", {"lr": 1}, {"lr": 1.0}, "x.lr is of type integer in the reference, of type number in the current"),
+            ("integer and tensor", 2, torch.tensor(2.0), "x is of type integer in the reference, of type tensor in the current"),
+            ("bool and integer", True, 1, "x is of type bool in the reference, of type integer in the current"),
+            ("strides", w, w.t().contiguous().t(), "x lies in another order of its dimensions in memory"),
+            ("untied", [w, w], [w, w.clone()], "x.1 shares its elements with model.w in the reference alone"),
+        ):
+            with self.subTest(name):
+                code, text = self.compare_small({"model": {"w": w}, "x": a}, {"model": {"w": w}, "x": b})
+                self.assertEqual(code, 0, text)
+                self.assertIn(note, text)
+
+    def test_what_is_equal_is_not_blamed(self):
+        nan = torch.tensor([1.0, float("nan")])
+        first, second = set(), set()
+        for a, b in zip((8, 16, 0), (16, 0, 8)):
+            first.add(a)
+            second.add(b)
+        self.assertNotEqual(list(first), list(second))
+        for name, a, b in (("NaN", nan, nan.clone()), ("NaN of Python", [float("nan")], [float("nan")]), ("set", first, second)):
+            with self.subTest(name):
+                code, text = self.compare_small({"model": {"w": nan}, "x": a}, {"model": {"w": nan}, "x": b})
+                self.assertEqual(code, 0, text)
+
+    def test_names_are_guessed_on_request_and_that_is_no_pass(self):
+        same = self.states["same"]["model"]
+        renamed = {f"net.block_{name.replace('.', '_')}": tensor for name, tensor in same.items()}
+        paths = [self.path("guess", name) for name in ("a", "b", "rules")]
+        for path, weights in zip(paths, (same, renamed)):
+            torch.save(weights, path)
+        command = [OTT, "compare", "--bitwise", *paths[:2]]
+        guess = subprocess.run([*command, "--guess-names", paths[2]], capture_output=True, text=True)
+        self.assertEqual(guess.returncode, 2, guess.stdout + guess.stderr)
+        self.assertIn("weights equal (6)", guess.stdout)
+        self.assertIn("which tensors go together was guessed: 6 by equal elements", guess.stdout)
+        # Somebody looked at them.
+        kept = subprocess.run([*command, "--names", paths[2]], capture_output=True, text=True)
+        self.assertEqual(kept.returncode, 0, kept.stdout + kept.stderr)
+        self.assertIn("verdict: equal", kept.stdout)
+
+    def test_the_report_compares_checkpoints(self):
+        for of, code in (("same", 0), ("bit", 1)):
+            command = [OTT, "report", self.path("legacy", of), "--reference", self.path("dcp_2", "same"), "--html", self.path("report", "html")]
+            report = subprocess.run(command, capture_output=True, text=True)
+            self.assertEqual(report.returncode, code, report.stdout + report.stderr)
+            self.assertIn("verdict: different" if code else "verdict: equal", report.stdout)
+            self.assertTrue(os.path.exists(self.path("report", "html")))
+        alone = subprocess.run([OTT, "report", self.path("zip", "same")], capture_output=True, text=True)
+        self.assertEqual(alone.returncode, 2)
+        self.assertIn("--reference", alone.stderr)
 
     def test_a_file_that_is_cut_is_an_error_that_names_it(self):
-        for name in self.whole + self.zero + self.weights:
+        for name in self.whole + self.trained + self.weights:
             path = self.path(name, "same")
             files = [path] if os.path.isfile(path) else [os.path.join(of, file) for of, _, inner in os.walk(path) for file in inner]
             for file in files:

@@ -14,6 +14,11 @@ import formats_test
 
 SIDES = {
     "whole": lambda test: (test.whole, formats_test.FAULTS, None),
+    "trained": lambda test: (
+        [*(name for name in test.whole if name in ("zip", "old/zip", "dcp_2", "fsdp2")), *test.trained],
+        {**formats_test.WEIGHT_FAULTS, **formats_test.STATE_FAULTS},
+        ["weights", "optimizer moments", "optimizer step"],
+    ),
     "weights": lambda test: (test.weights, formats_test.WEIGHT_FAULTS, None),
 }
 

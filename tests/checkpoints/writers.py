@@ -46,6 +46,13 @@ def zip_file(state, path):
     torch.save(state, path)
 
 
+def fabric_file(state, path):
+    """Lightning's."""
+    import lightning
+
+    lightning.Fabric(accelerator="cpu").save(path, state)
+
+
 def legacy_file(state, path):
     torch.save(state, path, _use_new_zipfile_serialization=False)
 
@@ -203,6 +210,19 @@ def zero(stage, ranks, state, path):
         torch.save({"optimizer_state_dict": about, "ds_version": "0.19.8"}, f"{folder}/zero_pp_rank_{rank}_mp_rank_00_optim_states.pt")
 
 
+def accelerate_folder(state, path):
+    """Accelerate's save_state."""
+    import accelerate
+
+    model = make_model()
+    model.load_state_dict(state["model"])
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    optimizer.load_state_dict(state["optimizer"])
+    accelerator = accelerate.Accelerator(cpu=True)
+    accelerator.prepare(model, optimizer)
+    accelerator.save_state(path)
+
+
 # Weights alone.
 
 
@@ -295,12 +315,14 @@ WHOLE = {
     "fsdp2": fsdp2,
     "dcp_to_torch": dcp_to_torch,
     "torch_to_dcp": each(torch_to_dcp),
+    "fabric": each(fabric_file),
 }
-# Weights and the optimizer's state; stage and ranks.
-ZERO = {
+# Weights and the optimizer's state. ZeRO's stage and ranks.
+TRAINED = {
     "zero_1": each(functools.partial(zero, 1, 2)),
     "zero_2": each(functools.partial(zero, 2, 4)),
     "zero_3": each(functools.partial(zero, 3, 3)),
+    "accelerate": each(accelerate_folder),
 }
 WEIGHTS = {
     "weights_zip": each(weights_zip),
@@ -321,7 +343,7 @@ OLD_WEIGHTS = ["weights_zip", "weights_legacy", "torch_script", "npz"]
 def write(name, states, directory):
     """Files DIRECTORY/NAME.STATE of a dictionary of states."""
     cases = [(state, os.path.join(directory, f"{name}.{of}")) for of, state in states.items()]
-    {**WHOLE, **ZERO, **WEIGHTS}[name](cases)
+    {**WHOLE, **TRAINED, **WEIGHTS}[name](cases)
 
 
 if __name__ == "__main__":
