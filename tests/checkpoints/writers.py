@@ -220,6 +220,7 @@ def accelerate_folder(state, path):
     optimizer.load_state_dict(state["optimizer"])
     accelerator = accelerate.Accelerator(cpu=True)
     accelerator.prepare(model, optimizer)
+    torch.manual_seed(1)  # it saves the numbers that are drawn next
     accelerator.save_state(path)
 
 
