@@ -173,6 +173,30 @@ TEST_F(TrainingRunTest, ARestartWritesBesideTheRunThatIsThereAndAResumedRunGoesO
   EXPECT_THAT(*ListDumps(DumpsDirectory(dir_ + "/attempt_2", Rank())), ::testing::ElementsAre(0));
 }
 
+TEST_F(TrainingRunTest, DumpsLeaveOutWhatTheLatestStartOfTheReferenceHas) {
+  const auto train = [this](float weight) {
+    const auto run = Start();
+    ASSERT_NE(run, nullptr);
+    ASSERT_TRUE(AddWeights(weight).ok());
+    ASSERT_TRUE(run->FinishIter().ok());
+    ASSERT_TRUE(run->Finish().ok());
+  };
+  for (const float weight : {1, 2}) train(weight);
+  config_.mutable_dump()->set_reference_run(dir_);
+  config_.set_run_dir(dir_ + "_like_it");
+  for (const float weight : {2, 1}) train(weight);
+  const auto has_elements = [this](const std::string& attempt) {
+    const auto dump = ReadDump(DumpsDirectory(config_.run_dir() + attempt, Rank()) + "/0");
+    EXPECT_TRUE(dump.ok()) << dump.status();
+    if (!dump.ok()) return false;
+    const Value* const weights = dump->tensors.map().Find("weights");
+    EXPECT_NE(weights, nullptr);
+    return weights != nullptr && weights->is_tensor();
+  };
+  EXPECT_FALSE(has_elements(""));
+  EXPECT_TRUE(has_elements("/attempt_2"));
+}
+
 TEST_F(TrainingRunTest, WhatARunEnabledIsOffAgainAfterIt) {
   config_.mutable_stopwatch()->set_print_every_n_iters(1);
   if (internal::NvtxStatus().ok()) {
