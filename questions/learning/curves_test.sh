@@ -54,7 +54,7 @@ grep -q 'Does it learn as well?' page.html
 expect 2 'B is missing' old
 expect 2 'is on both sides' old --- old
 expect 2 'has no metric accuracy; it has loss' --metric accuracy old --- new
-expect 2 'needs a number' --margin much old --- new
+expect 2 'needs a finite number' --margin much old --- new
 expect 2 'none: No such file' old --- none
 printf 'step,loss\n1,2\n2,oops\n' > bad.csv
 expect 2 'bad.csv:3: "oops" is no number of the column loss' old --- bad.csv
