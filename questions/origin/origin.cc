@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/utf8.h"
+#include "ott/core/statistics/location.h"
 #include "ott/core/tensor/parallel_for.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
@@ -44,6 +45,7 @@ struct Compared {
   int64_t num_not_judged = 0;
   std::string jumps;
   std::string doubts;
+  std::vector<RankJudge::Unseen> unseen;
 };
 
 // Returns true if two ranks found the same.
@@ -195,34 +197,34 @@ const Compared* Judge(std::vector<Compared>& compared, bool tolerant, int world_
     rank.candidate = judge.Find();
     rank.differs = judge.differs();
     rank.num_not_judged = judge.num_not_judged();
-    if (judge.num_jumps() > 0) {
-      rank.jumps =
-          absl::StrCat("rank ", rank.rank_b, ": outputs that differ more than is explained, but not in ",
-                       "each run of their operation, as where it rounds inside: ", judge.num_jumps(),
-                       ", the first of ", judge.first_jump());
-    }
-    if (judge.num_doubtful_updates() > 0) {
-      rank.doubts = absl::StrCat(
-          "rank ", rank.rank_b,
-          ": updates that are wrong or jumped in many elements: ", judge.num_doubtful_updates(),
-          ", the first ", judge.first_doubtful_update(), "; is its learning rate the reference's?");
-    }
-    if (judge.num_doubtful_jumps() > 0) {
-      rank.doubts = absl::StrCat("rank ", rank.rank_b,
-                                 ": outputs that differ more than is explained in the few runs of their ",
-                                 "operation, which may round inside: ", judge.num_doubtful_jumps(),
-                                 ", the first of ", judge.first_doubtful_jump(), "; log more iterations");
-    }
+    rank.unseen = judge.unseen();
+    const auto say = [&](const RankJudge::Some& some, const char* what, const char* the_first,
+                         const char* way_out, std::string& to) {
+      if (some.num == 0) return;
+      to = absl::StrCat("rank ", rank.rank_b, ": ", what, ": ", some.num, ", the first ", the_first,
+                        some.first, way_out);
+    };
+    say(judge.jumps(),
+        "outputs that differ more than is explained, but not in each run of their operation, as where it "
+        "rounds inside",
+        "of ", "", rank.jumps);
+    say(judge.doubtful_updates(), "updates that are wrong or jumped in many elements", "",
+        "; is its learning rate the reference's?", rank.doubts);
+    say(judge.doubtful_outputs(),
+        "outputs that differ by most of what is explained, and much in each run of their operation, which "
+        "may round its sums",
+        "of ", "; sum in the reference's order, or look at its tensors (op_log { keep })", rank.doubts);
+    say(judge.doubtful_jumps(),
+        "outputs that differ more than is explained in the few runs of their operation, which may round "
+        "inside",
+        "of ", "; log more iterations", rank.doubts);
     if (!judge.first_lone_update().empty()) {
       rank.doubts = absl::StrCat("rank ", rank.rank_b, ": only one of the runs logged ",
                                  judge.first_lone_update(), "; did the other one make that update?");
     }
-    if (judge.num_doubtful_inputs() > 0) {
-      rank.doubts = absl::StrCat("rank ", rank.rank_b,
-                                 ": inputs that no operation made that was logged, and that differ ",
-                                 "more than in the perturbed run: ", judge.num_doubtful_inputs(),
-                                 ", the first the ", judge.first_doubtful_input(), "; log what makes it");
-    }
+    say(judge.doubtful_inputs(),
+        "inputs that no operation made that was logged, and that differ more than in the perturbed run",
+        "the ", "; log what makes it", rank.doubts);
   });
   const Compared* const first = FirstOf(compared);
   if (first == nullptr) return nullptr;
@@ -268,6 +270,20 @@ void Fill(const Candidate& candidate, const RunLogs& reference, const RunLogs& c
   verdict->set_relative_difference(elements->relative_difference);
   verdict->set_detail(verdict->detail().empty() ? elements->text
                                                 : absl::StrCat(elements->text, "; ", verdict->detail()));
+}
+
+// Says which differences would not be noticed.
+void AddUnseen(const std::vector<Compared>& compared, OriginVerdict* verdict) {
+  std::vector<double> differences;
+  for (const Compared& rank : compared) {
+    for (const RankJudge::Unseen& unseen : rank.unseen) {
+      differences.push_back(unseen.difference);
+      if (unseen.difference <= verdict->largest_unseen()) continue;
+      verdict->set_largest_unseen(unseen.difference);
+      verdict->set_largest_unseen_in(DescribeOperation(unseen.op->definition()));
+    }
+  }
+  if (!differences.empty()) verdict->set_median_unseen(ott::Median(differences));
 }
 
 absl::Status IsNotPerturbed(const std::string& perturbed, const std::string& is, const std::string& run) {
@@ -342,6 +358,7 @@ absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs
     }
     // A difference without an origin came from where nothing was logged.
     const bool can_tell = verdict.problems_size() == 0 && (perturbed != nullptr || !differs);
+    AddUnseen(compared, &verdict);
     verdict.set_kind(can_tell ? OriginVerdict::NONE : OriginVerdict::UNKNOWN);
     if (differs && perturbed == nullptr) {
       verdict.add_problems(

@@ -76,11 +76,16 @@ void AppendSpread(const OriginVerdict& verdict, int parent, std::string* text) {
 std::string FormatSentence(const OriginVerdict& verdict) {
   if (verdict.kind() == OriginVerdict::NONE || verdict.kind() == OriginVerdict::UNKNOWN) {
     const std::string begin = verdict.kind() == OriginVerdict::NONE ? "none" : "cannot tell";
-    return absl::StrCat(begin, ": ",
-                        verdict.perturbed().empty() ? "no operation is known to have computed something else"
-                                                    : "no operation differs by more than rounding explains",
-                        ", of ", verdict.num_compared(), " on ", verdict.world_size(),
-                        verdict.world_size() == 1 ? " rank" : " ranks");
+    std::string text =
+        absl::StrCat(begin, ": ",
+                     verdict.perturbed().empty() ? "no operation is known to have computed something else"
+                                                 : "no operation differs by more than rounding explains",
+                     ", of ", verdict.num_compared(), " on ", verdict.world_size(),
+                     verdict.world_size() == 1 ? " rank" : " ranks");
+    if (verdict.largest_unseen() == 0) return text;
+    absl::StrAppendFormat(&text, "; faults below %.2g of an output (median; at most %.2g, in ",
+                          verdict.median_unseen(), verdict.largest_unseen());
+    return absl::StrCat(text, EscapeControlCharacters(verdict.largest_unseen_in()), ") are not excluded");
   }
   std::string text =
       absl::StrCat("iteration ", verdict.iteration(), ", ", DescribeRanks(verdict), ", ",

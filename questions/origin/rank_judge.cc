@@ -14,19 +14,18 @@
 namespace ott::origin {
 namespace {
 
-std::string Describe(const OpDefinition& definition) {
-  return definition.module.empty() ? definition.name
-                                   : absl::StrCat(definition.name, " (", definition.module, ")");
-}
-
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Another run of an operation that differs by so much less shows that it is not always wrong.
 constexpr double kMuchLess = 4;
 
 // Fewer runs, and less than so many times what is explained, do not show that an operation is always wrong.
-constexpr std::ptrdiff_t kFewRuns = 6;
+constexpr size_t kFewRuns = 6;
 constexpr double kSmallExcess = 2;
+// Sums in another order take less than half of what is explained, where an operation does so each time. One
+// that takes more may be one that rounds its sums. A single run does not show that it does so each time.
+constexpr double kMostOfWhatIsExplained = 0.5;
+constexpr size_t kLeastRuns = 2;
 
 // An update may jump where a gradient passes zero, as the first step of Adam, which is its sign: in so many
 // elements by so many times what it adds on average.
@@ -132,6 +131,11 @@ struct Increment {
 
 }  // namespace
 
+std::string DescribeOperation(const OpDefinition& definition) {
+  return definition.module.empty() ? definition.name
+                                   : absl::StrCat(definition.name, " (", definition.module, ")");
+}
+
 bool IsSameOperation(const OpDefinition& a, const OpDefinition& b) {
   return a.name == b.name && a.module == b.module && a.is_backward == b.is_backward;
 }
@@ -213,7 +217,8 @@ std::optional<Candidate> RankJudge::FindLoneUpdate() {
             definitions.begin(), definitions.end(),
             [&](const auto& definition) { return IsSameOperation(*definition, op.definition()); });
         if (!is_in_other && is_last && first_lone_update_.empty()) {
-          first_lone_update_ = absl::StrCat(Describe(op.definition()), " in iteration ", iteration.number);
+          first_lone_update_ =
+              absl::StrCat(DescribeOperation(op.definition()), " in iteration ", iteration.number);
         }
         if (!is_in_other) continue;
         Candidate candidate;
@@ -354,10 +359,7 @@ std::optional<Candidate> RankJudge::JudgeInputs(size_t index, const AlignedOps::
             tolerant() && writer_a < 0 && writer_b < 0 &&
             (PerturbedOp(pair) == nullptr || difference <= UnloggedTolerance(index));
         if (!may_be_explained) return ExplainInput(pair, tensor, writer_a, writer_b, difference);
-        if (num_doubtful_inputs_++ == 0) {
-          first_doubtful_input_ = absl::StrCat(b.definition().tensors[tensor.b].name, " of ",
-                                               Describe(b.definition()), " in iteration ", iteration.number);
-        }
+        doubtful_inputs_.Add(b, iteration.number, b.definition().tensors[tensor.b].name);
       }
     }
     if (std::isnan(difference)) {
@@ -480,6 +482,17 @@ RankJudge::Jump RankJudge::MayBeJump(const OpPair& pair, const TensorPair& tenso
   }
   const double gain = GainOf(pair, tensor.a, output).value_or(1);
   if (difference > gain * LargestJump(largest_share)) return Jump::kNo;
+  const std::optional<size_t> runs = RunsThatAllDiffer(pair, tensor.a, difference, first_of_iteration);
+  if (!runs.has_value()) return Jump::kYes;
+  const std::vector<OpTensorDefinition>& tensors = a.definition().tensors;
+  const bool is_narrow = std::any_of(tensors.begin(), tensors.end(), [](const OpTensorDefinition& of_a) {
+    return UnitRoundoff(of_a.dtype) > UnitRoundoff(DType::kFloat32);
+  });
+  return is_narrow && *runs < kFewRuns && difference < kSmallExcess * explained ? Jump::kPerhaps : Jump::kNo;
+}
+
+std::optional<size_t> RankJudge::RunsThatAllDiffer(const OpPair& pair, int tensor, double difference,
+                                                   size_t from) {
   if (pairs_of_definition_.empty()) {
     pairs_of_definition_.resize(aligned_.a->definitions.size());
     for (size_t i = 0; i < aligned_.pairs.size(); ++i) {
@@ -487,20 +500,42 @@ RankJudge::Jump RankJudge::MayBeJump(const OpPair& pair, const TensorPair& tenso
       pairs_of_definition_[aligned_.op_a(aligned_.pairs[i]).definition().index].push_back(i);
     }
   }
-  const std::vector<size_t>& again = pairs_of_definition_[a.definition().index];
-  const auto first = std::lower_bound(again.begin(), again.end(), first_of_iteration);
-  const bool is_less_once = std::any_of(first, again.end(), [&](size_t other) {
-    const LoggedOp& of_a = aligned_.op_a(aligned_.pairs[other]);
-    const LoggedOp& of_b = aligned_.op_b(aligned_.pairs[other]);
-    return kMuchLess * RelativeDifference(of_a, tensor.a, of_b, tensor.a) < difference;
+  const std::vector<size_t>& all = pairs_of_definition_[aligned_.op_a(pair).definition().index];
+  const auto first = std::lower_bound(all.begin(), all.end(), from);
+  const bool is_less_once = std::any_of(first, all.end(), [&](size_t other) {
+    const LoggedOp& a = aligned_.op_a(aligned_.pairs[other]);
+    const LoggedOp& b = aligned_.op_b(aligned_.pairs[other]);
+    return kMuchLess * RelativeDifference(a, tensor, b, tensor) < difference;
   });
-  if (is_less_once) return Jump::kYes;
-  const std::vector<OpTensorDefinition>& tensors = a.definition().tensors;
-  const bool is_narrow = std::any_of(tensors.begin(), tensors.end(), [](const OpTensorDefinition& of_a) {
-    return UnitRoundoff(of_a.dtype) > UnitRoundoff(DType::kFloat32);
-  });
-  const bool is_few = again.end() - first < kFewRuns;
-  return is_narrow && is_few && difference < kSmallExcess * explained ? Jump::kPerhaps : Jump::kNo;
+  if (is_less_once) return std::nullopt;
+  return static_cast<size_t>(all.end() - first);
+}
+
+void RankJudge::NoteExplained(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
+                              const Inputs& inputs, double difference, double at_least,
+                              const std::optional<Excess>& excess, const AlignedOps::Iteration& iteration) {
+  const LoggedOp& b = aligned_.op_b(pair);
+  if (excess.has_value() && excess->is_doubtful) doubtful_updates_.Add(b, iteration.number);
+  if (inputs.difference == 0 || UnitRoundoff(output.dtype) == 0) return;
+  const size_t definition = aligned_.op_a(pair).definition().index;
+  const bool is_first = is_in_unseen_.insert({definition, tensor.a}).second;
+  if (!is_first && difference <= kMostOfWhatIsExplained * at_least) return;
+  // That it cannot be judged is counted already, or does not matter for a difference that is as small.
+  const int64_t num_not_judged = num_not_judged_;
+  const double explained = OutputTolerance(pair, tensor, output, inputs, kInfinity);
+  num_not_judged_ = num_not_judged;
+  const double unseen = excess.has_value() ? excess->unseen : explained;
+  if (is_first && std::isfinite(unseen)) unseen_.push_back({unseen, &b});
+  if (pair.same && difference > kMostOfWhatIsExplained * explained &&
+      RunsThatAllDiffer(pair, tensor.a, difference, iteration.begin).value_or(0) >= kLeastRuns) {
+    doubtful_outputs_.Add(b, iteration.number);
+  }
+}
+
+void RankJudge::Some::Add(const LoggedOp& op, int64_t iteration, const std::string& input) {
+  if (num++ > 0) return;
+  first = absl::StrCat(input, input.empty() ? "" : " of ", DescribeOperation(op.definition()),
+                       " in iteration ", iteration);
 }
 
 int RankJudge::InputUpdated(const LoggedOp& op, int output) {
@@ -585,6 +620,7 @@ std::optional<RankJudge::Excess> RankJudge::ExcessOfIncrement(const OpPair& pair
     excess.explained = explained;
     excess.scale = 1 + scale.deviation;
   }
+  excess.unseen = std::min(excess.explained, explained);
   return excess;
 }
 
@@ -610,19 +646,13 @@ std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const Tensor
     if (difference <= explained) {
       excess = ExcessOfIncrement(pair, tensor, output);
       if (!excess.has_value() || excess->times() <= 1) {
-        if (excess.has_value() && excess->is_doubtful && num_doubtful_updates_++ == 0) {
-          first_doubtful_update_ = absl::StrCat(Describe(b.definition()), " in iteration ", iteration.number);
-        }
+        NoteExplained(pair, tensor, output, inputs, difference, explained, excess, iteration);
         return std::nullopt;
       }
     }
     const Jump jump = MayBeJump(pair, tensor, output, inputs, difference, explained, iteration.begin);
-    int64_t& num_jumps = jump == Jump::kPerhaps ? num_doubtful_jumps_ : num_jumps_;
-    std::string& first_jump = jump == Jump::kPerhaps ? first_doubtful_jump_ : first_jump_;
     if (jump != Jump::kNo) {
-      if (num_jumps++ == 0) {
-        first_jump = absl::StrCat(Describe(b.definition()), " in iteration ", iteration.number);
-      }
+      (jump == Jump::kPerhaps ? doubtful_jumps_ : jumps_).Add(b, iteration.number);
       return std::nullopt;
     }
   } else if (inputs.difference > 0) {
@@ -647,7 +677,7 @@ std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const Tensor
   } else if (excess.has_value() && excess->scale != 1) {
     candidate.detail = absl::StrFormat("it adds %.4g times as much as the reference's", excess->scale);
   } else if (!pair.same) {
-    candidate.detail = absl::StrCat("it stands for ", Describe(a.definition()), " of the reference");
+    candidate.detail = absl::StrCat("it stands for ", DescribeOperation(a.definition()), " of the reference");
   }
   return candidate;
 }
@@ -671,7 +701,8 @@ std::string DescribeUnlogged(const AlignedOps& aligned, size_t op_b) {
 std::string RankJudge::DescribeWriter(const LoggedOps& ops, int64_t writer) const {
   if (writer < 0) return "no operation that was logged";
   const OpDefinition& definition = ops.ops[writer].definition();
-  return absl::StrCat(Describe(definition), " in iteration ", IterationOf(ops, static_cast<size_t>(writer)));
+  return absl::StrCat(DescribeOperation(definition), " in iteration ",
+                      IterationOf(ops, static_cast<size_t>(writer)));
 }
 
 size_t RankJudge::FirstInserted(size_t op_b) {
@@ -713,7 +744,7 @@ Candidate RankJudge::ExplainInput(const OpPair& pair, const TensorPair& tensor, 
     candidate.tensor_a = candidate.tensor_b = -1;
     candidate.detail = std::move(detail);
   };
-  const std::string reader = Describe(b.definition());
+  const std::string reader = DescribeOperation(b.definition());
   if (writer_b >= 0 && aligned_.partner_of_b[writer_b] < 0) {
     name_operation(*aligned_.b, static_cast<int64_t>(FirstInserted(static_cast<size_t>(writer_b))),
                    absl::StrCat("the reference does not run it; ", reader, " reads what it makes as ", name));

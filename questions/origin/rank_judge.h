@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "ott/questions/origin/aligned_ops.h"
 #include "ott/questions/origin/collectives.h"
 #include "ott/questions/origin/differences.h"
@@ -54,6 +55,9 @@ struct Candidate {
 // Compares by name, module and direction.
 bool IsSameOperation(const OpDefinition& a, const OpDefinition& b);
 
+// Returns "linear (fc1)": the name, and the module if there is one.
+std::string DescribeOperation(const OpDefinition& definition);
+
 class RankJudge {
  public:
   // perturbed: run a against the perturbed one; null: whatever differs in a bit counts.
@@ -72,21 +76,31 @@ class RankJudge {
   bool differs() const { return differs_; }
   // Outputs of which nothing tells what the operation makes of the differences of its inputs.
   int64_t num_not_judged() const { return num_not_judged_; }
-  // Outputs that numbers rounded the other way inside of their operation may explain, and the first of them:
-  // "linear (fc1) in iteration 2".
-  int64_t num_jumps() const { return num_jumps_; }
-  const std::string& first_jump() const { return first_jump_; }
+  // Some outputs, inputs or updates, and the first of them: "linear (fc1) in iteration 2".
+  struct Some {
+    int64_t num = 0;
+    std::string first;
+    void Add(const LoggedOp& op, int64_t iteration, const std::string& input = "");
+  };
+  // Outputs that numbers rounded the other way inside of their operation may explain.
+  const Some& jumps() const { return jumps_; }
   // Excesses of operations that are wrong in each of their runs, but ran too few times to be sure.
-  int64_t num_doubtful_jumps() const { return num_doubtful_jumps_; }
-  const std::string& first_doubtful_jump() const { return first_doubtful_jump_; }
+  const Some& doubtful_jumps() const { return doubtful_jumps_; }
+  // Outputs that differ by no more than is explained, but by most of it, of operations that differ much in
+  // each of their runs.
+  const Some& doubtful_outputs() const { return doubtful_outputs_; }
   // Inputs that no operation made that was logged, and that differ more than in the perturbed run, but no
-  // more than what is not logged may have made of other differences; and the first of them: "weight of linear
-  // (fc1) in iteration 2".
-  int64_t num_doubtful_inputs() const { return num_doubtful_inputs_; }
-  const std::string& first_doubtful_input() const { return first_doubtful_input_; }
-  // Updates that may be wrong, or may have jumped in many elements; and the first of them.
-  int64_t num_doubtful_updates() const { return num_doubtful_updates_; }
-  const std::string& first_doubtful_update() const { return first_doubtful_update_; }
+  // more than what is not logged may have made of other differences.
+  const Some& doubtful_inputs() const { return doubtful_inputs_; }
+  // Updates that may be wrong, or may have jumped in many elements.
+  const Some& doubtful_updates() const { return doubtful_updates_; }
+  // The relative difference of an output, or of what an update adds, that would not be noticed.
+  struct Unseen {
+    double difference = 0;
+    const LoggedOp* op = nullptr;
+  };
+  // Of each output of each operation that differed and was found explained, in the first run that did.
+  const std::vector<Unseen>& unseen() const { return unseen_; }
   // The first update of the last iteration that only one run logged, where the other one logs none like it in
   // any: "adam (fc1) in iteration 2".
   const std::string& first_lone_update() const { return first_lone_update_; }
@@ -131,6 +145,9 @@ class RankJudge {
   enum class Jump : uint8_t { kNo, kPerhaps, kYes };
   Jump MayBeJump(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
                  const Inputs& inputs, double difference, double explained, size_t first_of_iteration);
+  // Returns the number of runs of the pair's operation from pair `from` on; nullopt if one of them differs by
+  // much less than `difference`.
+  std::optional<size_t> RunsThatAllDiffer(const OpPair& pair, int tensor, double difference, size_t from);
   // Returns the input that an update changed into this output; -1: none.
   static int InputUpdated(const LoggedOp& op, int output);
   // Returns how far an update's output may be off, of its norm, since what it adds jumps in so many elements.
@@ -143,10 +160,17 @@ class RankJudge {
     double explained = 0;
     bool is_doubtful = false;
     double scale = 1;
+    // The least by which its scale or its elements could be off and be noticed.
+    double unseen = 0;
     double times() const { return explained > 0 ? difference / explained : 0; }
   };
   std::optional<Excess> ExcessOfIncrement(const OpPair& pair, const TensorPair& tensor,
                                           const RoundedOutput& output) const;
+  // Keeps what of an output that is explained would not be noticed, and whether it is nearly not explained.
+  // at_least: so much is explained at least.
+  void NoteExplained(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
+                     const Inputs& inputs, double difference, double at_least,
+                     const std::optional<Excess>& excess, const AlignedOps::Iteration& iteration);
   RoundedOutput OutputOf(const OpPair& pair, const TensorPair& tensor) const;
   // Explains why an input differs of which no pair of operations made both values.
   Candidate ExplainInput(const OpPair& pair, const TensorPair& tensor, int64_t writer_a, int64_t writer_b,
@@ -172,14 +196,14 @@ class RankJudge {
   std::vector<std::vector<size_t>> pairs_of_definition_;
   bool differs_ = false;
   int64_t num_not_judged_ = 0;
-  int64_t num_jumps_ = 0;
-  std::string first_jump_;
-  int64_t num_doubtful_jumps_ = 0;
-  std::string first_doubtful_jump_;
-  int64_t num_doubtful_inputs_ = 0;
-  std::string first_doubtful_input_;
-  int64_t num_doubtful_updates_ = 0;
-  std::string first_doubtful_update_;
+  Some jumps_;
+  Some doubtful_jumps_;
+  Some doubtful_outputs_;
+  Some doubtful_inputs_;
+  Some doubtful_updates_;
+  std::vector<Unseen> unseen_;
+  // Indices of definition and tensor of what is in unseen_.
+  absl::flat_hash_set<std::pair<size_t, int>> is_in_unseen_;
   std::string first_lone_update_;
   // The largest difference of outputs of the first `num_looked_at_` pairs.
   double largest_difference_ = 0;
