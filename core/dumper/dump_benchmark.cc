@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -29,20 +30,33 @@ namespace {
 constexpr int64_t kNumbers = 1 << 20;
 constexpr int64_t kBlobBytes = 256 << 20;
 
-// A directory on tmpfs, so that no disk is measured, which is removed in the end.
+// A directory on tmpfs, so that no disk is measured, which is removed in the end, and by the signals that ask
+// for that. One at a time.
 class Directory {
  public:
-  Directory() { OTT_CHECK(mkdtemp(path_.data()) != nullptr); }
+  Directory() {
+    OTT_CHECK(mkdtemp(path_.data()) != nullptr);
+    to_remove_ = path_.c_str();
+    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, &Directory::RemoveAndEnd);
+  }
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
   ~Directory() {
     std::error_code error;
     std::filesystem::remove_all(path_, error);
+    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
   }
 
   const std::string& path() const { return path_; }
 
  private:
+  // Becomes another program, which a signal handler may do, and which ends the writers that might add files.
+  static void RemoveAndEnd(int /*signal*/) {
+    execl("/bin/sh", "sh", "-c", "rm -rf \"$0\"; exit 143", to_remove_, nullptr);
+    _exit(143);
+  }
+
+  static inline const char* to_remove_ = nullptr;
   std::string path_ = absl::StrCat("/dev/shm/dump_benchmark_", getpid(), "_XXXXXX");
 };
 

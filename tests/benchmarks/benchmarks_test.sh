@@ -20,5 +20,22 @@ for command in "$@"; do
     failed=1
   fi
 done
+
+# Nor does it if it is asked to end.
+for command in "$@"; do
+  [[ $command == */dump_benchmark\ * ]] || continue
+  ${command%% *} --benchmark_filter=BM_DumpJson --benchmark_min_time=600 > output.txt 2>&1 &
+  process=$!
+  until compgen -G "/dev/shm/*_${process}_*" > /dev/null; do
+    kill -0 "$process" || break
+  done
+  kill -TERM "$process"
+  wait "$process"
+  code=$?
+  if left=$(compgen -G "/dev/shm/*_${process}_*") || ((code != 143)); then
+    printf '%s: ended with %d, left %s\n' "$command" "$code" "$left"
+    failed=1
+  fi
+done
 ((failed == 0)) && echo "$# benchmarks ran"
 exit "$failed"
