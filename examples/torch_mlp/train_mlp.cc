@@ -12,6 +12,7 @@
 #include <torch/optim/sgd.h>
 
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -170,10 +171,11 @@ absl::Status Train(const Flags& flags) {
 int main(int argc, char** argv) {
   ott::examples::Flags flags;
   CLI::App app("Trains a small network on handwritten digits with LibTorch.");
+  const CLI::Range positive(1, std::numeric_limits<int>::max());
   app.add_option("--data", flags.data, "digits.csv.gz")->capture_default_str();
   app.add_option("--run", flags.run, "Run directory to write");
-  app.add_option("--iterations", flags.iterations)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--batch", flags.batch)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--iterations", flags.iterations)->check(positive)->capture_default_str();
+  app.add_option("--batch", flags.batch)->check(positive)->capture_default_str();
   app.add_option("--seed", flags.seed)->capture_default_str();
   app.add_flag("--emit-nvtx", flags.emit_nvtx,
                "Ranges for LibTorch's operations and layers, in NVTX and in trace.json");

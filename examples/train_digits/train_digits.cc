@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
@@ -417,12 +418,13 @@ absl::StatusOr<int> Train(const Flags& flags) {
 // Sets *flags; the exit code of the program if it is to end here.
 std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   CLI::App app("Trains a small network on handwritten digits, on all ranks of an MPI job.");
+  const CLI::Range positive(1, std::numeric_limits<int>::max());
   app.add_option("--data", flags->data, "digits.csv.gz")->capture_default_str();
-  app.add_option("--iterations", flags->iterations)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--iterations", flags->iterations)->check(positive)->capture_default_str();
   app.add_option("--batch", flags->batch, "Images an iteration, over all ranks")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--hidden", flags->hidden, "Size of the hidden layer")->check(CLI::PositiveNumber);
+  app.add_option("--hidden", flags->hidden, "Size of the hidden layer")->check(positive);
   app.add_option("--seed", flags->seed)->capture_default_str();
   const std::map<std::string, Kernel> kernels = {{"reference", Kernel::kReference},
                                                  {"optimized", Kernel::kOptimized}};
@@ -433,7 +435,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   app.add_option("--run", flags->run, "Run directory to write");
   app.add_option("--reference", flags->reference, "Run directory to compare with");
   app.add_option("--every", flags->every, "Iterations between dumps and cross-checks")
-      ->check(CLI::PositiveNumber)
+      ->check(positive)
       ->capture_default_str();
   app.add_option("--weights", flags->weights, "File for the weights that the training ends with");
   app.add_flag("!--off", flags->observe, "Switch all observation off");

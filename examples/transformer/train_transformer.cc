@@ -11,6 +11,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -215,19 +216,20 @@ absl::StatusOr<int> Train(Flags flags) {
 // Sets *flags; the exit code of the program if it is to end here.
 std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   CLI::App app("Trains a small transformer on a text, on all ranks of an MPI job.");
+  const CLI::Range positive(1, std::numeric_limits<int>::max());
   app.add_option("--text", flags->text, "File whose bytes are the tokens")->capture_default_str();
   app.add_option("--data_parallel", flags->data_parallel, "Default: the ranks that the others leave");
-  app.add_option("--pipeline_parallel", flags->pipeline_parallel)->check(CLI::PositiveNumber);
-  app.add_option("--tensor_parallel", flags->tensor_parallel)->check(CLI::PositiveNumber);
-  app.add_option("--iterations", flags->iterations)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--pipeline_parallel", flags->pipeline_parallel)->check(positive);
+  app.add_option("--tensor_parallel", flags->tensor_parallel)->check(positive);
+  app.add_option("--iterations", flags->iterations)->check(positive)->capture_default_str();
   app.add_option("--batch", flags->batch, "Sequences an iteration, over all ranks")
-      ->check(CLI::PositiveNumber)
+      ->check(positive)
       ->capture_default_str();
-  app.add_option("--layers", flags->model.layers)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--width", flags->model.width)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--heads", flags->model.heads)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--hidden", flags->model.hidden)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--context", flags->model.context)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--layers", flags->model.layers)->check(positive)->capture_default_str();
+  app.add_option("--width", flags->model.width)->check(positive)->capture_default_str();
+  app.add_option("--heads", flags->model.heads)->check(positive)->capture_default_str();
+  app.add_option("--hidden", flags->model.hidden)->check(positive)->capture_default_str();
+  app.add_option("--context", flags->model.context)->check(positive)->capture_default_str();
   app.add_option("--dropout", flags->model.dropout)->check(CLI::Range(0.0, 0.9))->capture_default_str();
   app.add_option("--learning_rate", flags->learning_rate)->capture_default_str();
   app.add_option("--seed", flags->seed)->capture_default_str();
