@@ -6,6 +6,7 @@ and safetensors.
 """
 
 import os
+import pickle
 import shutil
 
 import torch
@@ -121,3 +122,9 @@ if __name__ == "__main__":
         os.makedirs(path)
         torch.multiprocessing.start_processes(write, (ranks, path, store), ranks, start_method="spawn")
         os.remove(store)
+        # The name of the folder on this machine is left out.
+        with open(f"{path}/.metadata", "rb") as file:
+            metadata = pickle.load(file)
+        metadata.storage_meta.checkpoint_id = os.path.basename(path)
+        with open(f"{path}/.metadata", "wb") as file:
+            pickle.dump(metadata, file)
