@@ -11,7 +11,7 @@
 
 namespace ott {
 
-// What a path is to another process; this one finds nothing there. Thread-safe.
+// Finds files that another process has and this one has not. Thread-safe.
 class FarFiles {
  public:
   enum class Kind : uint8_t { kNone, kFile, kDirectory };
@@ -23,7 +23,7 @@ class FarFiles {
   virtual std::string HostOf(const std::string& path) const = 0;
   // Returns the names in a directory, ascending; those of one that is here, too, are only the far ones.
   virtual std::vector<std::string> List(const std::string& directory) const = 0;
-  // As ReadFile() in file.h.
+  // Reads a whole file, with the errors of ReadFile() in file.h.
   virtual absl::StatusOr<std::string> Read(const std::string& path, int64_t max_bytes) = 0;
 };
 

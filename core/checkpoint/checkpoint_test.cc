@@ -108,7 +108,7 @@ TEST(Checkpoint, ALinkMustNotLeadOutOfTheFolder) {
   std::filesystem::copy_file(Data("weights.pt"), dir + "/hub/blobs/89ab");
   std::filesystem::create_symlink("weights.pt", dir + "/in/last.pt");
   EXPECT_EQ(Read(dir + "/in").map().size(), 2);
-  // As Hugging Face's cache has it.
+  // Hugging Face's cache links from its snapshots to its blobs.
   std::filesystem::create_symlink("../../blobs/89ab", snapshot + "/model.pt");
   EXPECT_EQ(Read(snapshot).map().size(), 1);
   for (const char* const target : {"../secret.pt", "../../links"}) {

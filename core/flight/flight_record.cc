@@ -234,7 +234,7 @@ absl::StatusOr<FlightRecord> ParseFlightRecord(std::string_view bytes) {
 absl::StatusOr<FlightRecord> ReadFlightRecord(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0 && errno == ENOENT && IsRegularFile(path)) {
-    // Of another host.
+    // The file is on another host.
     OTT_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, FlightRecorder::kMaxBytes));
     return ParseFlightRecord(bytes);
   }

@@ -15,7 +15,8 @@
 namespace ott {
 namespace {
 
-// Of Open MPI, PRRTE, MPICH and those made of it, as the kernel has their names: 15 characters.
+// Launchers of Open MPI, PRRTE, MPICH and what is made of MPICH. The kernel cuts their names to 15
+// characters.
 constexpr std::string_view kMpiLaunchers[] = {"mpirun",        "mpiexec",        "orterun", "orted",
                                               "prterun",       "prte",           "prted",   "hydra_pmi_proxy",
                                               "mpiexec.hydra", "hydra_bstrap_pr"};

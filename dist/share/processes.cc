@@ -323,7 +323,7 @@ std::vector<absl::StatusOr<std::string>> Processes::RunAt(const ShareTask& task,
     num_pieces_ += num_pieces;
     batch_ = &batch;
     for (int peer = 1; peer < size(); ++peer) {
-      // Those that were lost before.
+      // A process that was lost before does no pieces of this batch.
       if (peers_[peer].lost.ok()) continue;
       for (size_t piece = 0; piece < pieces.size(); ++piece) {
         const std::vector<int>& can = batch.who[piece];
@@ -343,7 +343,7 @@ std::vector<absl::StatusOr<std::string>> Processes::RunAt(const ShareTask& task,
   return results;
 }
 
-// Those that are here are so for all that see what is here.
+// A path that exists here also exists for all processes that see the files of this one.
 std::vector<int> Processes::WhoHas(const std::vector<std::string>& paths) const {
   std::vector<int> who;
   const std::lock_guard<std::mutex> lock(mutex_);

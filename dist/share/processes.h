@@ -163,7 +163,7 @@ class Processes {
 std::vector<absl::StatusOr<std::string>> RunShared(const ShareTask& task,
                                                    const std::vector<SharePiece>& pieces);
 
-// Those of this command, from now on; null: this process is alone.
+// Makes RunShared() use these processes from now on. Null: this process works alone.
 void SetProcesses(Processes* processes);
 
 }  // namespace ott

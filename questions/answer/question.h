@@ -84,7 +84,7 @@ struct Question {
   absl::StatusOr<Findings> (*ask)(const AskedRun& run) = nullptr;
   // True if its bad news is that tensors differ.
   bool is_about_tensors = false;
-  // Those that its commands and `ask` give to other processes.
+  // Lists the tasks that its commands and `ask` give to other processes.
   std::vector<ShareTask> tasks = {};
 };
 

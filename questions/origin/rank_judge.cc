@@ -520,7 +520,7 @@ void RankJudge::NoteExplained(const OpPair& pair, const TensorPair& tensor, cons
   const size_t definition = aligned_.op_a(pair).definition().index;
   const bool is_first = is_in_unseen_.insert({definition, tensor.a}).second;
   if (!is_first && difference <= kMostOfWhatIsExplained * at_least) return;
-  // That it cannot be judged is counted already, or does not matter for a difference that is as small.
+  // OutputTolerance() counts what cannot be judged; here it was counted already, or is too small to matter.
   const int64_t num_not_judged = num_not_judged_;
   const double explained = OutputTolerance(pair, tensor, output, inputs, kInfinity);
   num_not_judged_ = num_not_judged;

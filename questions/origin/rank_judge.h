@@ -99,7 +99,7 @@ class RankJudge {
     double difference = 0;
     const LoggedOp* op = nullptr;
   };
-  // Of each output of each operation that differed and was found explained, in the first run that did.
+  // Lists, for each output that differed and was found explained, what its first such run would not show.
   const std::vector<Unseen>& unseen() const { return unseen_; }
   // The first update of the last iteration that only one run logged, where the other one logs none like it in
   // any: "adam (fc1) in iteration 2".

@@ -129,7 +129,8 @@ class Remarks {
     }
   }
 
-  // What says whether tensors are trained is no part of their elements, and many tools change it.
+  // Notes where requires_grad differs. That is no difference, as it is no part of the elements and many tools
+  // change it.
   void AddRequiresGrad(const std::map<std::string, bool>& reference,
                        const std::map<std::string, bool>& current) {
     for (const auto& [path, required] : reference) {
