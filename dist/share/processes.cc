@@ -52,10 +52,7 @@ void OnThreads(int n, const std::function<void()>& work) {
 }  // namespace
 
 Processes::Processes(std::vector<ShareTask> tasks, const Options& options)
-    : tasks_(std::move(tasks)),
-      options_(options),
-      num_threads_(NumThreads(options.num_threads)),
-      started_(absl::UnknownError("not yet")) {}
+    : tasks_(std::move(tasks)), options_(options), num_threads_(NumThreads(options.num_threads)) {}
 
 absl::StatusOr<std::unique_ptr<Processes>> Processes::Start(
     std::function<absl::StatusOr<std::unique_ptr<Communicator>>()> connect, std::vector<ShareTask> tasks,
@@ -67,8 +64,8 @@ absl::StatusOr<std::unique_ptr<Processes>> Processes::Start(
           [self = processes.get(), connect = std::move(connect)] { self->Talk(connect); }))
     return absl::ResourceExhaustedError("no thread could be started");
   std::unique_lock<std::mutex> lock(processes->mutex_);
-  processes->changed_.wait(lock, [&] { return !absl::IsUnknown(processes->started_); });
-  OTT_RETURN_IF_ERROR(processes->started_);
+  processes->changed_.wait(lock, [&] { return processes->started_.has_value(); });
+  OTT_RETURN_IF_ERROR(*processes->started_);
   return processes;
 }
 

@@ -142,7 +142,7 @@ class Processes {
   std::mutex run_mutex_;  // one batch at a time
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  absl::Status started_;  // UNKNOWN until it is
+  std::optional<absl::Status> started_;
   int rank_ = 0;
   std::vector<std::string> hosts_;
   std::vector<Peer> peers_;  // by rank

@@ -202,6 +202,13 @@ TEST_F(ProcessesTest, WhoServesIsToldThatTheFirstIsGone) {
   EXPECT_FALSE(other->Finish());
 }
 
+TEST(Processes, AnErrorOfAnyKindEndsTheStart) {
+  const auto connect = []() -> absl::StatusOr<std::unique_ptr<Communicator>> {
+    return absl::UnknownError("no wire");
+  };
+  EXPECT_EQ(Processes::Start(connect, {}, Processes::Options()).status(), absl::UnknownError("no wire"));
+}
+
 TEST(RunShared, WorksWithoutOtherProcesses) {
   const auto results = RunShared(kDouble, {{"a", {}, 0}, {"b", {}, 0}});
   EXPECT_EQ(*results[0], "aa");
