@@ -1,15 +1,14 @@
 #include "ott/questions/origin/rank_judge.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ott/core/digest/digest_and_statistics.h"
+#include "ott/questions/origin/updates.h"
 
 namespace ott::origin {
 namespace {
@@ -27,118 +26,7 @@ constexpr double kSmallExcess = 2;
 constexpr double kMostOfWhatIsExplained = 0.5;
 constexpr size_t kLeastRuns = 2;
 
-// An update may jump where a gradient passes zero, as the first step of Adam, which is its sign: in so many
-// elements by so many times what it adds on average.
-constexpr int kFewSteps = 4;
-constexpr double kLargestStep = 3;
-// The share of elements that pass zero, over the relative difference of the gradient: 0.8 where its elements
-// are normal, 1.4 with Laplace's distribution, and more where most are small.
-constexpr double kShareNearZero = 4;
-// Some sums are of elements that did not jump, however many jumps there may be: in less than half of all, an
-// update that is right differs by more than its inputs explain.
-constexpr int kFewerThanHalf = TensorSketch::kNumSums / 2 - 1;
-// More jumps than expected by so many deviations, of Poisson's distribution, have a chance below 1e-5.
-constexpr double kDeviationsOfSteps = 8;
-
-// An update may add more, or less, than the reference's in all of its elements alike. It may do so by this
-// many standard errors of that scale, this many times what its inputs are scaled by, and what a scalar may be
-// off by.
-constexpr double kDeviationsOfScale = 16;
-constexpr double kScaleOfRounding = 1e-5;
-
-// By how much b is a multiple of a, less 1, and the standard error of that, both of the sums of sketches.
-struct Scale {
-  Scale(const double* a, const double* b) {
-    double squares = 0;
-    double products = 0;
-    double largest = 0;
-    for (int i = 0; i < TensorSketch::kNumSums; ++i) {
-      squares += a[i] * a[i];
-      products += a[i] * b[i];
-      largest = std::max(largest, a[i] * a[i]);
-    }
-    if (squares == 0) return;
-    deviation = products / squares - 1;
-    double residuals = 0;
-    for (int i = 0; i < TensorSketch::kNumSums; ++i) {
-      const double residual = b[i] - products / squares * a[i];
-      residuals += residual * residual;
-    }
-    // If one sum is most of all, the others say little of it.
-    const double of_others = 1 - largest / squares;
-    error = std::sqrt(residuals / (TensorSketch::kNumSums - 1) / squares) / of_others;
-  }
-
-  double deviation = 0;
-  double error = kInfinity;
-};
-
-// The operations of an iteration that correspond to none of the other run's.
-std::vector<size_t> WithoutPartner(const LoggedOps& ops, const std::vector<int32_t>& partners,
-                                   int64_t iteration) {
-  std::vector<size_t> alone;
-  for (const LoggedOps::Iteration& logged : ops.iterations) {
-    for (size_t i = logged.begin; logged.number == iteration && i < logged.end; ++i) {
-      if (partners[i] < 0) alone.push_back(i);
-    }
-  }
-  return alone;
-}
-
-// Returns true if an operation may make what an update makes: it is one, or has an output of the same size.
-bool MayStandFor(const OpDefinition& operation, const OpDefinition& update) {
-  if (operation.role == OpRole::kUpdate) return true;
-  for (const OpTensorDefinition& made : operation.tensors) {
-    for (const OpTensorDefinition& updated : update.tensors) {
-      if (made.is_output && updated.is_output && made.num_elements == updated.num_elements) return true;
-    }
-  }
-  return false;
-}
-
-std::array<double, TensorSketch::kNumSums> Sums(const LoggedOp& op, int tensor) {
-  std::array<double, TensorSketch::kNumSums> sums;
-  std::copy_n(op.sketch(tensor), sums.size(), sums.begin());
-  return sums;
-}
-
-// The number that an operation added to one of its inputs.
-struct Increment {
-  Increment(const LoggedOp& op, int input, int output) {
-    for (int i = 0; i < TensorSketch::kNumSums; ++i) {
-      sums[i] = static_cast<double>(op.sketch(output)[i]) - op.sketch(input)[i];
-    }
-  }
-
-  double norm() const {
-    double squares = 0;
-    for (const double sum : sums) squares += sum * sum;
-    return std::sqrt(squares);
-  }
-  // left_out: so many sums do not count, those that differ most. An element is part of one sum, so that as
-  // many elements cannot make the distance.
-  double DistanceTo(const Increment& other, int left_out = 0) const {
-    std::array<double, TensorSketch::kNumSums> squares;
-    for (int i = 0; i < TensorSketch::kNumSums; ++i) {
-      squares[i] = (sums[i] - other.sums[i]) * (sums[i] - other.sums[i]);
-    }
-    std::sort(squares.begin(), squares.end());
-    return std::sqrt(std::accumulate(squares.begin(), squares.end() - left_out, 0.0));
-  }
-
-  double sums[TensorSketch::kNumSums];
-};
-
 }  // namespace
-
-std::string DescribeOperation(const OpDefinition& definition) {
-  return definition.module.empty() ? definition.name
-                                   : absl::StrCat(definition.name, " (", definition.module, ")");
-}
-
-bool IsSameOperation(const OpDefinition& a, const OpDefinition& b) {
-  return a.name == b.name && a.module == b.module && a.is_backward == b.is_backward;
-}
 
 RankJudge::RankJudge(const AlignedOps& aligned, const AlignedOps* perturbed,
                      const CollectiveInputs& collectives, const Gains& gains, int world_size)
@@ -193,46 +81,7 @@ std::optional<Candidate> RankJudge::Find() {
       if (!tolerant()) return std::nullopt;
     }
   }
-  return FindLoneUpdate();
-}
-
-std::optional<Candidate> RankJudge::FindLoneUpdate() {
-  for (const AlignedOps::Iteration& iteration : aligned_.iterations) {
-    if (iteration.begin == iteration.end) continue;
-    const bool is_last = &iteration == &aligned_.iterations.back();
-    const std::vector<size_t> alone_a = WithoutPartner(*aligned_.a, aligned_.partner_of_a, iteration.number);
-    const std::vector<size_t> alone_b = WithoutPartner(*aligned_.b, aligned_.partner_of_b, iteration.number);
-    for (const bool is_b : {false, true}) {
-      const LoggedOps& own = is_b ? *aligned_.b : *aligned_.a;
-      const LoggedOps& other = is_b ? *aligned_.a : *aligned_.b;
-      const std::vector<size_t>& alone_in_other = is_b ? alone_a : alone_b;
-      for (const size_t index : is_b ? alone_b : alone_a) {
-        const LoggedOp& op = own.ops[index];
-        const bool is_stood_for = std::any_of(alone_in_other.begin(), alone_in_other.end(), [&](size_t i) {
-          return MayStandFor(other.ops[i].definition(), op.definition());
-        });
-        if (op.definition().role != OpRole::kUpdate || is_stood_for) continue;
-        const auto& definitions = other.definitions;
-        const bool is_in_other = std::any_of(
-            definitions.begin(), definitions.end(),
-            [&](const auto& definition) { return IsSameOperation(*definition, op.definition()); });
-        if (!is_in_other && is_last && first_lone_update_.empty()) {
-          first_lone_update_ =
-              absl::StrCat(DescribeOperation(op.definition()), " in iteration ", iteration.number);
-        }
-        if (!is_in_other) continue;
-        Candidate candidate;
-        candidate.kind = OriginVerdict::UPDATE;
-        candidate.iteration = candidate.found_in = iteration.number;
-        candidate.position = iteration.end - iteration.begin;
-        candidate.pair = iteration.end - 1;
-        candidate.op = &op;
-        candidate.detail = is_b ? "the reference does not run it" : "only the reference runs it";
-        return candidate;
-      }
-    }
-  }
-  return std::nullopt;
+  return FindLoneUpdate(aligned_, first_lone_update_);
 }
 
 double RankJudge::TimesExplained(const Candidate& named) {
@@ -254,7 +103,7 @@ double RankJudge::TimesExplained(const Candidate& named) {
       for (const TensorPair& tensor : PairTensors(aligned_, pair, /*outputs=*/true)) {
         if (b.definition().tensors[tensor.b].name != named.tensor) continue;
         if (named.of_increment) {
-          const auto excess = ExcessOfIncrement(pair, tensor, OutputOf(pair, tensor));
+          const auto excess = ExcessOf(pair, tensor, OutputOf(pair, tensor));
           if (excess.has_value()) most = std::max(most, excess->times());
           continue;
         }
@@ -358,7 +207,11 @@ std::optional<Candidate> RankJudge::JudgeInputs(size_t index, const AlignedOps::
         const bool may_be_explained =
             tolerant() && writer_a < 0 && writer_b < 0 &&
             (PerturbedOp(pair) == nullptr || difference <= UnloggedTolerance(index));
-        if (!may_be_explained) return ExplainInput(pair, tensor, writer_a, writer_b, difference);
+        if (!may_be_explained) {
+          const bool only_b_ran_it = writer_b >= 0 && aligned_.partner_of_b[writer_b] < 0;
+          const int64_t first_inserted = only_b_ran_it ? FirstInserted(writer_b) : -1;
+          return ExplainInput(aligned_, pair, tensor, {writer_a, writer_b, first_inserted}, difference);
+        }
         doubtful_inputs_.Add(b, iteration.number, b.definition().tensors[tensor.b].name);
       }
     }
@@ -370,6 +223,30 @@ std::optional<Candidate> RankJudge::JudgeInputs(size_t index, const AlignedOps::
     }
   }
   return std::nullopt;
+}
+
+int64_t RankJudge::FirstInserted(int64_t op_b) {
+  constexpr int kMaxSteps = 1000;
+  for (int step = 0; step < kMaxSteps; ++step) {
+    const LoggedOp& op = aligned_.b->ops[op_b];
+    int64_t before = -1;
+    for (int i = 0; i < op.num_tensors() && before < 0; ++i) {
+      if (op.definition().tensors[i].is_output) continue;
+      if (!tolerant() && writers_a_.Knows(op.digest(i))) continue;
+      const int64_t writer = writers_b_.WriterOf(op.digest(i));
+      if (writer >= 0 && writer < op_b && aligned_.partner_of_b[writer] < 0) before = writer;
+    }
+    if (before < 0) break;
+    op_b = before;
+  }
+  return op_b;
+}
+
+std::optional<IncrementExcess> RankJudge::ExcessOf(const OpPair& pair, const TensorPair& tensor,
+                                                   const RoundedOutput& output) const {
+  const LoggedOp* const perturbed = PerturbedOp(pair);
+  if (!pair.same || perturbed == nullptr) return std::nullopt;
+  return ExcessOfIncrement(aligned_.op_a(pair), aligned_.op_b(pair), *perturbed, tensor.a, output);
 }
 
 bool RankJudge::IsWrittenBy(int32_t op_b, const Digest& digest, size_t before) const {
@@ -513,7 +390,8 @@ std::optional<size_t> RankJudge::RunsThatAllDiffer(const OpPair& pair, int tenso
 
 void RankJudge::NoteExplained(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
                               const Inputs& inputs, double difference, double at_least,
-                              const std::optional<Excess>& excess, const AlignedOps::Iteration& iteration) {
+                              const std::optional<IncrementExcess>& excess,
+                              const AlignedOps::Iteration& iteration) {
   const LoggedOp& b = aligned_.op_b(pair);
   if (excess.has_value() && excess->is_doubtful) doubtful_updates_.Add(b, iteration.number);
   if (inputs.difference == 0 || UnitRoundoff(output.dtype) == 0) return;
@@ -538,92 +416,6 @@ void RankJudge::Some::Add(const LoggedOp& op, int64_t iteration, const std::stri
                        " in iteration ", iteration);
 }
 
-int RankJudge::InputUpdated(const LoggedOp& op, int output) {
-  if (op.definition().role != OpRole::kUpdate) return -1;
-  const OpTensorDefinition& parameter = op.definition().tensors[output];
-  for (int i = 0; i < op.num_tensors(); ++i) {
-    const OpTensorDefinition& input = op.definition().tensors[i];
-    if (!input.is_output && input.name == parameter.name && input.num_elements == parameter.num_elements)
-      return i;
-  }
-  return -1;
-}
-
-double RankJudge::StepAllowance(const LoggedOp& a, int output, double num_steps) const {
-  const int before = InputUpdated(a, output);
-  if (before < 0 || a.norm(output) == 0) return 0;
-  const auto count = static_cast<double>(std::max<int64_t>(a.definition().tensors[output].num_elements, 1));
-  return kLargestStep * std::sqrt(num_steps / count) * Increment(a, before, output).norm() / a.norm(output);
-}
-
-std::optional<RankJudge::Excess> RankJudge::ExcessOfIncrement(const OpPair& pair, const TensorPair& tensor,
-                                                              const RoundedOutput& output) const {
-  const LoggedOp& a = aligned_.op_a(pair);
-  const LoggedOp& b = aligned_.op_b(pair);
-  const LoggedOp* const perturbed = PerturbedOp(pair);
-  const int before = InputUpdated(a, tensor.a);
-  if (before < 0 || !pair.same || perturbed == nullptr) return std::nullopt;
-  // The difference of the other inputs.
-  double difference = 0;
-  double amplified = 0;
-  for (int i = 0; i < a.num_tensors(); ++i) {
-    if (i == before || a.definition().tensors[i].is_output) continue;
-    difference = std::max(difference, RelativeDifference(a, i, b, i));
-    amplified = std::max(amplified, RelativeDifference(a, i, *perturbed, i));
-  }
-  const Increment of_a(a, before, tensor.a);
-  const double norm = of_a.norm();
-  const double whole = a.norm(tensor.a);
-  if (norm == 0 || whole == 0) return std::nullopt;
-  const Increment of_b(b, before, tensor.a);
-  const Increment of_perturbed(*perturbed, before, tensor.a);
-  // Without what jumps in so many elements. num_more: of these, those that are not left out.
-  const auto times_explained = [&](int left_out, double num_more) {
-    const double gain =
-        amplified == 0 ? 1 : std::max(1.0, of_a.DistanceTo(of_perturbed, left_out) / norm / amplified);
-    const double explained = kSafety * gain * difference * norm / whole + SummationBound(output, 1);
-    double tolerance = AfterRounding(output, explained) + TensorSketch::kResolution;
-    if (difference > 0) tolerance += StepAllowance(a, tensor.a, num_more);
-    // Parameters that differ are rounded each by itself.
-    if (RelativeDifference(a, before, b, before) > 0) tolerance += 2 * UnitRoundoff(output.dtype);
-    return of_a.DistanceTo(of_b, left_out) / (tolerance * whole);
-  };
-  // Else nothing tells what the update makes of its inputs.
-  const bool is_measured = difference == 0 || amplified > 0;
-  double times = is_measured ? times_explained(0, kFewSteps) : 0;
-  // If few elements can have jumped, these make few sums differ, and an update that is wrong all of them.
-  const auto count = static_cast<double>(a.definition().tensors[tensor.a].num_elements);
-  const double expected = count * std::min(kShareNearZero * difference, 1.0);
-  const double num_more = expected + kDeviationsOfSteps * std::sqrt(expected) - kFewSteps;
-  Excess excess;
-  if (num_more < kFewSteps && is_measured) {
-    times = std::max(times, times_explained(kFewSteps, std::max(num_more, 0.0)));
-  } else {
-    excess.is_doubtful = times_explained(kFewerThanHalf, 0) > 1;
-  }
-  excess.difference = of_a.DistanceTo(of_b) / norm;
-  excess.explained = times > 0 ? excess.difference / times : kInfinity;
-  // Differences that rounding made point in any direction, and a learning rate that is wrong makes one along
-  // what is added.
-  const Scale scale(of_a.sums, of_b.sums);
-  double roundoff = 0;
-  double of_inputs = 0;
-  for (int i = 0; i < a.num_tensors(); ++i) {
-    roundoff = std::max(roundoff, UnitRoundoff(a.definition().tensors[i].dtype));
-    if (i == before || a.definition().tensors[i].is_output) continue;
-    of_inputs = std::max(of_inputs, std::abs(Scale(Sums(a, i).data(), Sums(b, i).data()).deviation));
-  }
-  const double explained =
-      kDeviationsOfScale * scale.error + kSafety * of_inputs + 2 * roundoff + kScaleOfRounding;
-  if (std::abs(scale.deviation) > std::max(1.0, excess.times()) * explained) {
-    excess.difference = std::abs(scale.deviation);
-    excess.explained = explained;
-    excess.scale = 1 + scale.deviation;
-  }
-  excess.unseen = std::min(excess.explained, explained);
-  return excess;
-}
-
 std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const TensorPair& tensor,
                                                 const Inputs& inputs,
                                                 const AlignedOps::Iteration& iteration) {
@@ -640,11 +432,11 @@ std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const Tensor
     return std::nullopt;
   }
   double explained = AfterRounding(output, SummationBound(output, 1));
-  std::optional<Excess> excess;
+  std::optional<IncrementExcess> excess;
   if (tolerant()) {
     explained = OutputTolerance(pair, tensor, output, inputs, difference);
     if (difference <= explained) {
-      excess = ExcessOfIncrement(pair, tensor, output);
+      excess = ExcessOf(pair, tensor, output);
       if (!excess.has_value() || excess->times() <= 1) {
         NoteExplained(pair, tensor, output, inputs, difference, explained, excess, iteration);
         return std::nullopt;
@@ -678,101 +470,6 @@ std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const Tensor
     candidate.detail = absl::StrFormat("it adds %.4g times as much as the reference's", excess->scale);
   } else if (!pair.same) {
     candidate.detail = absl::StrCat("it stands for ", DescribeOperation(a.definition()), " of the reference");
-  }
-  return candidate;
-}
-
-namespace {
-
-// Says since when it may have come, if the iterations before that of an operation of b were not logged.
-std::string DescribeUnlogged(const AlignedOps& aligned, size_t op_b) {
-  const int64_t iteration = IterationOf(*aligned.b, op_b);
-  const auto here =
-      std::lower_bound(aligned.iterations.begin(), aligned.iterations.end(), iteration,
-                       [](const AlignedOps::Iteration& a, int64_t number) { return a.number < number; });
-  const int64_t before = here == aligned.iterations.begin() ? -1 : std::prev(here)->number;
-  if (before + 1 >= iteration) return "";
-  return absl::StrCat("; it may be of iterations ", before + 1, " to ", iteration - 1,
-                      ", which were not logged: log them to see");
-}
-
-}  // namespace
-
-std::string RankJudge::DescribeWriter(const LoggedOps& ops, int64_t writer) const {
-  if (writer < 0) return "no operation that was logged";
-  const OpDefinition& definition = ops.ops[writer].definition();
-  return absl::StrCat(DescribeOperation(definition), " in iteration ",
-                      IterationOf(ops, static_cast<size_t>(writer)));
-}
-
-size_t RankJudge::FirstInserted(size_t op_b) {
-  constexpr int kMaxSteps = 1000;
-  for (int step = 0; step < kMaxSteps; ++step) {
-    const LoggedOp& op = aligned_.b->ops[op_b];
-    int64_t before = -1;
-    for (int i = 0; i < op.num_tensors() && before < 0; ++i) {
-      if (op.definition().tensors[i].is_output) continue;
-      if (!tolerant() && writers_a_.Knows(op.digest(i))) continue;
-      const int64_t writer = writers_b_.WriterOf(op.digest(i));
-      const bool is_earlier = writer >= 0 && static_cast<size_t>(writer) < op_b;
-      if (is_earlier && aligned_.partner_of_b[writer] < 0) before = writer;
-    }
-    if (before < 0) break;
-    op_b = static_cast<size_t>(before);
-  }
-  return op_b;
-}
-
-Candidate RankJudge::ExplainInput(const OpPair& pair, const TensorPair& tensor, int64_t writer_a,
-                                  int64_t writer_b, double difference) {
-  const LoggedOp& b = aligned_.op_b(pair);
-  const std::string& name = b.definition().tensors[tensor.b].name;
-  Candidate candidate;
-  candidate.kind = OriginVerdict::INPUT;
-  candidate.op = &b;
-  candidate.tensor = name;
-  candidate.tensor_a = tensor.a;
-  candidate.tensor_b = tensor.b;
-  candidate.tensor_is_output = false;
-  candidate.difference = difference;
-  const auto name_operation = [&](const LoggedOps& ops, int64_t index, std::string detail) {
-    const LoggedOp& op = ops.ops[index];
-    candidate.iteration = IterationOf(ops, static_cast<size_t>(index));
-    candidate.kind =
-        op.definition().role == OpRole::kUpdate ? OriginVerdict::UPDATE : OriginVerdict::OPERATION;
-    candidate.op = &op;
-    candidate.tensor_a = candidate.tensor_b = -1;
-    candidate.detail = std::move(detail);
-  };
-  const std::string reader = DescribeOperation(b.definition());
-  if (writer_b >= 0 && aligned_.partner_of_b[writer_b] < 0) {
-    name_operation(*aligned_.b, static_cast<int64_t>(FirstInserted(static_cast<size_t>(writer_b))),
-                   absl::StrCat("the reference does not run it; ", reader, " reads what it makes as ", name));
-    return candidate;
-  }
-  if (writer_a >= 0 && aligned_.partner_of_a[writer_a] < 0) {
-    name_operation(*aligned_.a, writer_a,
-                   absl::StrCat("only the reference runs it; ", reader, " reads what ",
-                                DescribeWriter(*aligned_.b, writer_b), " wrote as ", name));
-    return candidate;
-  }
-  const std::string by_a = DescribeWriter(*aligned_.a, writer_a);
-  const std::string by_b = DescribeWriter(*aligned_.b, writer_b);
-  if (writer_a < 0 && writer_b < 0) {
-    candidate.detail = absl::StrCat("no operation that was logged made it, in either run",
-                                    DescribeUnlogged(aligned_, pair.b));
-  } else if (writer_a >= 0 && writer_b >= 0) {
-    candidate.last_written_by = by_b;
-    candidate.detail =
-        absl::StrCat("it is what ", by_b, " wrote; in the reference it is what ", by_a, " wrote");
-  } else if (writer_b < 0) {
-    candidate.last_written_by = by_a;
-    candidate.detail = absl::StrCat("it is not what ", by_a,
-                                    " wrote, as in the reference: something that is not logged wrote it");
-  } else {
-    candidate.last_written_by = by_b;
-    candidate.detail =
-        absl::StrCat("it is what ", by_b, " wrote; in the reference something that is not logged wrote it");
   }
   return candidate;
 }

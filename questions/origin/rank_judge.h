@@ -13,50 +13,14 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "ott/questions/origin/aligned_ops.h"
+#include "ott/questions/origin/candidate.h"
 #include "ott/questions/origin/collectives.h"
 #include "ott/questions/origin/differences.h"
 #include "ott/questions/origin/gains.h"
-#include "ott/questions/origin/origin.pb.h"
 #include "ott/questions/origin/rounding.h"
+#include "ott/questions/origin/updates.h"
 
 namespace ott::origin {
-
-// An output may differ by so many times what the perturbed run shows that differences of its inputs make:
-// that run perturbs in one direction of many, and is itself known from sketches.
-inline constexpr double kSafety = 8;
-
-struct Candidate {
-  OriginVerdict::Kind kind = OriginVerdict::OPERATION;
-  // The iteration of the operation to name.
-  int64_t iteration = -1;
-  // The iteration in which the difference was found, and where among its pairs. An operation that only one
-  // run has shows where its output is read.
-  int64_t found_in = 0;
-  size_t position = 0;
-  // The index in AlignedOps::pairs from which it spreads.
-  size_t pair = 0;
-  // The operation to name.
-  const LoggedOp* op = nullptr;
-  // The tensor's name, and which of op's it is; -1: of none.
-  std::string tensor;
-  int tensor_a = -1;
-  int tensor_b = -1;
-  bool tensor_is_output = true;
-  double difference = 0;
-  double input_difference = 0;
-  double explained = 0;
-  // These are of what an update adds to the tensor, over its norm.
-  bool of_increment = false;
-  // Says what is wrong where that is no computation: an operation that is missing, a value that is stale.
-  std::string detail;
-  std::string last_written_by;
-};
-
-// Compares by name, module and direction.
-bool IsSameOperation(const OpDefinition& a, const OpDefinition& b);
-
-// Returns "linear (fc1)": the name, and the module if there is one.
-std::string DescribeOperation(const OpDefinition& definition);
 
 class RankJudge {
  public:
@@ -115,9 +79,6 @@ class RankJudge {
 
   bool tolerant() const { return perturbed_ != nullptr; }
   bool PairIsEqual(const OpPair& pair) const;
-  // Returns the first update that only one run made, though the other one makes it in other iterations, or
-  // once less in this one. Nothing need read what it makes.
-  std::optional<Candidate> FindLoneUpdate();
   std::optional<Candidate> Judge(size_t index, const AlignedOps::Iteration& iteration);
   // Compares the inputs; a candidate where one differs that no operation made.
   std::optional<Candidate> JudgeInputs(size_t index, const AlignedOps::Iteration& iteration, Inputs& inputs);
@@ -148,36 +109,17 @@ class RankJudge {
   // Returns the number of runs of the pair's operation from pair `from` on; nullopt if one of them differs by
   // much less than `difference`.
   std::optional<size_t> RunsThatAllDiffer(const OpPair& pair, int tensor, double difference, size_t from);
-  // Returns the input that an update changed into this output; -1: none.
-  static int InputUpdated(const LoggedOp& op, int output);
-  // Returns how far an update's output may be off, of its norm, since what it adds jumps in so many elements.
-  double StepAllowance(const LoggedOp& a, int output, double num_steps) const;
-  // Says how far what an update adds to its parameter is off, over its norm, and how far its other inputs
-  // explain; nothing for other outputs. Doubtful: what is explained are jumps of many elements, and most sums
-  // are off. scale: how many times as much it adds as the reference's, if that is what is off.
-  struct Excess {
-    double difference = 0;
-    double explained = 0;
-    bool is_doubtful = false;
-    double scale = 1;
-    // The least by which its scale or its elements could be off and be noticed.
-    double unseen = 0;
-    double times() const { return explained > 0 ? difference / explained : 0; }
-  };
-  std::optional<Excess> ExcessOfIncrement(const OpPair& pair, const TensorPair& tensor,
+  // Returns nullopt if the output is no update's, or nothing tells what the update makes of its inputs.
+  std::optional<IncrementExcess> ExcessOf(const OpPair& pair, const TensorPair& tensor,
                                           const RoundedOutput& output) const;
   // Keeps what of an output that is explained would not be noticed, and whether it is nearly not explained.
   // at_least: so much is explained at least.
   void NoteExplained(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
                      const Inputs& inputs, double difference, double at_least,
-                     const std::optional<Excess>& excess, const AlignedOps::Iteration& iteration);
+                     const std::optional<IncrementExcess>& excess, const AlignedOps::Iteration& iteration);
   RoundedOutput OutputOf(const OpPair& pair, const TensorPair& tensor) const;
-  // Explains why an input differs of which no pair of operations made both values.
-  Candidate ExplainInput(const OpPair& pair, const TensorPair& tensor, int64_t writer_a, int64_t writer_b,
-                         double difference);
   // Returns the first of the operations that only b ran which led to this one.
-  size_t FirstInserted(size_t op_b);
-  std::string DescribeWriter(const LoggedOps& ops, int64_t writer) const;
+  int64_t FirstInserted(int64_t op_b);
 
   const AlignedOps& aligned_;
   const AlignedOps* perturbed_;

@@ -24,6 +24,10 @@ namespace ott::origin {
 // Scales the bound of a sum: a chance of 3e-8 to be exceeded.
 inline constexpr double kLambda = 6;
 
+// An output may differ by so many times what the perturbed run shows that differences of its inputs make:
+// that run perturbs in one direction of many, and is itself known from sketches.
+inline constexpr double kSafety = 8;
+
 // Returns the longest sum that an operation of these shapes can contain: elements of an input for each
 // element of the output, or the last dimension of an input, over which softmax and norms go. Where two inputs
 // are multiplied and a dimension vanishes, that dimension counts, too. At least 1.

@@ -1,0 +1,96 @@
+#include "ott/questions/origin/candidate.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace ott::origin {
+namespace {
+
+std::string DescribeWriter(const LoggedOps& ops, int64_t writer) {
+  if (writer < 0) return "no operation that was logged";
+  const OpDefinition& definition = ops.ops[writer].definition();
+  return absl::StrCat(DescribeOperation(definition), " in iteration ",
+                      IterationOf(ops, static_cast<size_t>(writer)));
+}
+
+// Says since when it may have come, if the iterations before that of an operation of b were not logged.
+std::string DescribeUnlogged(const AlignedOps& aligned, size_t op_b) {
+  const int64_t iteration = IterationOf(*aligned.b, op_b);
+  const auto here =
+      std::lower_bound(aligned.iterations.begin(), aligned.iterations.end(), iteration,
+                       [](const AlignedOps::Iteration& a, int64_t number) { return a.number < number; });
+  const int64_t before = here == aligned.iterations.begin() ? -1 : std::prev(here)->number;
+  if (before + 1 >= iteration) return "";
+  return absl::StrCat("; it may be of iterations ", before + 1, " to ", iteration - 1,
+                      ", which were not logged: log them to see");
+}
+
+}  // namespace
+
+std::string DescribeOperation(const OpDefinition& definition) {
+  return definition.module.empty() ? definition.name
+                                   : absl::StrCat(definition.name, " (", definition.module, ")");
+}
+
+bool IsSameOperation(const OpDefinition& a, const OpDefinition& b) {
+  return a.name == b.name && a.module == b.module && a.is_backward == b.is_backward;
+}
+
+Candidate ExplainInput(const AlignedOps& aligned, const OpPair& pair, const TensorPair& tensor,
+                       const InputWriters& writers, double difference) {
+  const LoggedOp& b = aligned.op_b(pair);
+  const std::string& name = b.definition().tensors[tensor.b].name;
+  Candidate candidate;
+  candidate.kind = OriginVerdict::INPUT;
+  candidate.op = &b;
+  candidate.tensor = name;
+  candidate.tensor_a = tensor.a;
+  candidate.tensor_b = tensor.b;
+  candidate.tensor_is_output = false;
+  candidate.difference = difference;
+  const auto name_operation = [&](const LoggedOps& ops, int64_t index, std::string detail) {
+    const LoggedOp& op = ops.ops[index];
+    candidate.iteration = IterationOf(ops, static_cast<size_t>(index));
+    candidate.kind =
+        op.definition().role == OpRole::kUpdate ? OriginVerdict::UPDATE : OriginVerdict::OPERATION;
+    candidate.op = &op;
+    candidate.tensor_a = candidate.tensor_b = -1;
+    candidate.detail = std::move(detail);
+  };
+  const std::string reader = DescribeOperation(b.definition());
+  if (writers.first_inserted >= 0) {
+    name_operation(*aligned.b, writers.first_inserted,
+                   absl::StrCat("the reference does not run it; ", reader, " reads what it makes as ", name));
+    return candidate;
+  }
+  if (writers.a >= 0 && aligned.partner_of_a[writers.a] < 0) {
+    name_operation(*aligned.a, writers.a,
+                   absl::StrCat("only the reference runs it; ", reader, " reads what ",
+                                DescribeWriter(*aligned.b, writers.b), " wrote as ", name));
+    return candidate;
+  }
+  const std::string by_a = DescribeWriter(*aligned.a, writers.a);
+  const std::string by_b = DescribeWriter(*aligned.b, writers.b);
+  if (writers.a < 0 && writers.b < 0) {
+    candidate.detail = absl::StrCat("no operation that was logged made it, in either run",
+                                    DescribeUnlogged(aligned, pair.b));
+  } else if (writers.a >= 0 && writers.b >= 0) {
+    candidate.last_written_by = by_b;
+    candidate.detail =
+        absl::StrCat("it is what ", by_b, " wrote; in the reference it is what ", by_a, " wrote");
+  } else if (writers.b < 0) {
+    candidate.last_written_by = by_a;
+    candidate.detail = absl::StrCat("it is not what ", by_a,
+                                    " wrote, as in the reference: something that is not logged wrote it");
+  } else {
+    candidate.last_written_by = by_b;
+    candidate.detail =
+        absl::StrCat("it is what ", by_b, " wrote; in the reference something that is not logged wrote it");
+  }
+  return candidate;
+}
+
+}  // namespace ott::origin
