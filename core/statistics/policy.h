@@ -166,6 +166,8 @@ inline constexpr double kLatenessOfTaken = 0.25;
 // Ranks leave a collective one after the other, always in the same order: what that is expected to do, in
 // seconds.
 inline constexpr double kExpectedLateness = 2e-6;
+// Clocks agree if the ends of one collective are no further apart than this on the ranks of one machine.
+inline constexpr int64_t kAgreeingNanoseconds = 20'000;
 
 }  // namespace ott
 

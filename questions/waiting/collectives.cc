@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "ott/core/statistics/policy.h"
+
 namespace ott::waiting {
 namespace {
 
@@ -18,8 +20,6 @@ using kernels::Profile;
 // Tells a collective from all others, on every rank: group, name, sequence number or else step, and which of
 // those that have all of that in common.
 using Key = std::tuple<std::string, std::string, int64_t, int64_t, int64_t>;
-
-constexpr int64_t kAgreeing = 20'000;  // ns: the ends of one collective on ranks of one machine
 
 std::string GroupOf(const Profile::CollectiveKind& kind) {
   std::string group = kind.group + "\n";
@@ -82,7 +82,7 @@ ClockOffset OffsetOf(const Differences& differences, int64_t begin, int64_t end)
   }
   std::sort(residuals.begin(), residuals.end());
   offset.error_bound = residuals[residuals.size() * 9 / 10];
-  const int64_t agreeing = std::max(offset.error_bound, kAgreeing);
+  const int64_t agreeing = std::max(offset.error_bound, kAgreeingNanoseconds);
   if (std::abs(offset.at_begin) <= agreeing && std::abs(offset.at_end) <= agreeing) {
     offset.error_bound += std::max(std::abs(offset.at_begin), std::abs(offset.at_end));
     offset.at_begin = offset.at_end = 0;
