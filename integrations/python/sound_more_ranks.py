@@ -137,6 +137,31 @@ def sampler_of_one_rank(fault, rank, culprit):
             step(optimizer, F.cross_entropy(model(x), y))
 
 
+def looked_at_between(fault, rank, culprit):
+    """Batches of the training's loader are looked at between steps; the samplers of validations keep their order, shuffled by default."""
+    from torch.utils.data import DataLoader, DistributedSampler
+
+    model = wrapped()
+    optimizer = torch.optim.AdamW(model.parameters())
+    data = list(zip(torch.randn(64, 8), torch.randint(4, (64,)).tolist()))
+    sampler = DistributedSampler(data)
+    batches = DataLoader(data, 4, sampler=sampler)
+    validation = DataLoader(data[:16], 4, sampler=DistributedSampler(data[:16]))
+    next(iter(batches))
+    for epoch in range(3):
+        if not fault:
+            sampler.set_epoch(epoch)
+        for i, (x, y) in enumerate(batches):
+            step(optimizer, F.cross_entropy(model(x), y))
+            if i == 1:
+                model.eval()
+                with torch.no_grad():
+                    model.module(next(iter(batches))[0])
+                    for x, y in validation:
+                        model.module(x)
+                model.train()
+
+
 def zeroed_transfer(fault, rank, culprit):
     """PyTorch 84803: a transfer gives zeros, here a reduction on all ranks alike."""
     import torch.distributed as dist
@@ -395,7 +420,7 @@ def norms_beside_shards(fault, rank, culprit):
 
 PROGRAMS = [
     divided_by_hand, divided_clipped_first, divided_with_dropout, wrapped_at_times, loaded_on_one_rank, sampler_of_one_rank,
-    zeroed_transfer, shards_alike, two_wrapped, unused_experts, uneven_inputs, compressed, divided_state, evaluated_by_one,
+    looked_at_between, zeroed_transfer, shards_alike, two_wrapped, unused_experts, uneven_inputs, compressed, divided_state, evaluated_by_one,
     federated, several_rates, several_limits, several_models, experts_of_ranks, divided_in_two_ways,
     norms_beside_shards,
 ]
@@ -408,6 +433,7 @@ FAULTS = [
     (wrapped_at_times, "inner_module", "gradients_not_reduced", "Net", 1),
     (loaded_on_one_rank, "loaded_on_first", "replicas_differ", "parameters", 0),
     (sampler_of_one_rank, "sampler_of_one", "same_data_on_ranks", "the batch", 1),
+    (looked_at_between, "no_set_epoch", "epoch_not_reshuffled", "DistributedSampler", 99),
     (zeroed_transfer, "transfer_zeroed", "transfer_changed", "", AT),
     (shards_alike, "seeded_alike", "shards_alike", "weight", 0),
     (norms_beside_shards, "seeds_differ", "dropout_differs", "dropout", 1),

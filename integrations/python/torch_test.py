@@ -127,6 +127,30 @@ class TorchTest(ObservedTestCase):
         with open(os.path.join(DIRECTORY, f"checkpoint{RANK}"), "rb") as file:
             self.assertNotIn(b"optim_test_tools", file.read())
 
+    def test_a_loader_that_is_also_evaluated_with_goes_on_to_feed_the_training(self):
+        class Looked(torch.utils.data.TensorDataset):
+            pass
+
+        def train():
+            model, optimizer = make()
+            loader = torch.utils.data.DataLoader(Looked(*(torch.cat(part) for part in zip(*batches(5)))), batch_size=4)
+            steps = 0
+            for batch in loader:
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+                steps += 1
+                with torch.no_grad():
+                    model.module(next(iter(loader))[0])
+            return digest(model), steps
+
+        observed = Observed("looked_at")
+        with observed:
+            _, steps = train()
+        _, names = observed.measurements()
+        data = next(count for name, count in names.items() if name.startswith("data of Looked"))
+        self.assertGreaterEqual(data, steps, names)
+
     def test_micro_steps_are_of_one_iteration(self):
         def train():
             model, optimizer = make()

@@ -226,6 +226,9 @@ class WeakIds:
         except TypeError:
             pass  # which nothing refers to weakly
 
+    def discard(self, item: Any) -> None:
+        self._references.pop(id(item), None)
+
     def __contains__(self, item: Any) -> bool:
         reference = self._references.get(id(item))
         return reference is not None and reference() is item

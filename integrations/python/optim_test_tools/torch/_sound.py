@@ -212,7 +212,6 @@ class Sound:
         training.iteration = iteration
         was_replaced = training.check_structure()
         self._steps.check_orphans()
-        self._data.finish_iteration()
         self._witnesses.finish_iteration()
         self._replicas.finish_iteration()
         self._reductions.finish_iteration()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 import weakref
-from typing import Any, List, Tuple
+from typing import Any, List, Optional, Tuple
 
 import torch
 
@@ -22,8 +22,10 @@ class Data:
     def __init__(self, training: Training, schedules: Schedules):
         self._training = training
         self._schedules = schedules
-        self._sampler_epochs: "weakref.WeakKeyDictionary[Any, Tuple[int, int, int]]" = weakref.WeakKeyDictionary()
-        self._sampler_begins: List[Tuple[Any, int]] = []
+        # By sampler: the pass that began last, and the epoch of the last one that steps learned from. By iterator: its pass.
+        self._begun: "weakref.WeakKeyDictionary[Any, _Pass]" = weakref.WeakKeyDictionary()
+        self._epochs: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
+        self._passes: "weakref.WeakKeyDictionary[Any, _Pass]" = weakref.WeakKeyDictionary()
         self._loader: Any = None
         self._num_batches = 0
         self._first_batches: List[str] = []
@@ -42,6 +44,9 @@ class Data:
 
     def start_loader(self, loader: Any) -> None:
         training = self._training
+        kept = getattr(loader, "_iterator", None)
+        if kept is not None:
+            self._passes.pop(kept, None)  # its workers persist, and it makes another pass
         is_sequential = type(getattr(loader, "sampler", None)).__name__ == "SequentialSampler"
         was_one_batch = self._loader is loader and self._num_batches == 1 and training.num_steps > self._steps_at_pass
         if not (is_sequential and was_one_batch and len(loader) > 1):
@@ -75,6 +80,7 @@ class Data:
         digest = sample_digest(list(_hooks.tensors_in(batch)))
         self._check_workers(digest)
         self._check_order(digest)
+        self._check_epoch(iterator)
         if self._num_batches == 1:
             self._first_batches.append(digest)
             if len(self._first_batches) >= 3 and len(set(self._first_batches[-3:])) == 1:
@@ -123,27 +129,47 @@ class Data:
 
     def _start_sampler(self, original: Any, sampler: Any) -> Any:
         if self._training.is_on and getattr(sampler, "shuffle", False):
-            self._sampler_begins = [begun for begun in self._sampler_begins if begun[0] is not sampler]
-            self._sampler_begins.append((sampler, self._training.num_steps))
+            self._begun[sampler] = _Pass(sampler.epoch)
         return original(sampler)
 
-    def finish_iteration(self) -> None:
-        """Looks for a sampler of which two passes that steps learned from had the same epoch."""
-        for sampler, steps in self._sampler_begins:
-            if self._training.num_steps < steps + 2:
-                continue
-            self._training.check("epoch_not_reshuffled")
-            known = self._sampler_epochs.get(sampler)
-            if known is not None and known[1] != steps and known[0] == sampler.epoch:
-                seen = f"two epochs in a row had the order of epoch {sampler.epoch}"
-                self._training.find("epoch_not_reshuffled", [type(sampler).__name__], seen)
-            if known is None or known[1] != steps:
-                self._sampler_epochs[sampler] = (sampler.epoch, steps, 0)
+    def _check_epoch(self, iterator: Any) -> None:
+        """Looks for a sampler of which two passes that steps learned from had the same epoch. A look at a batch is none."""
+        sampler = _sampler_of(iterator)
+        if not isinstance(sampler, torch.utils.data.Sampler) or sampler not in self._begun:
+            return
+        begun = self._passes.setdefault(iterator, self._begun[sampler])
+        if begun.steps_at_first_batch is None:
+            begun.steps_at_first_batch = self._training.num_steps
+        if begun.is_seen or self._training.num_steps == begun.steps_at_first_batch:
+            return
+        begun.is_seen = True
+        self._training.check("epoch_not_reshuffled")
+        if self._epochs.get(sampler) == begun.epoch:
+            seen = f"two epochs in a row had the order of epoch {begun.epoch}"
+            self._training.find("epoch_not_reshuffled", [type(sampler).__name__], seen)
+        self._epochs[sampler] = begun.epoch
+
+
+class _Pass:
+    """A pass of a sampler, from the first batch on that it gave."""
+
+    def __init__(self, epoch: int):
+        self.epoch = epoch
+        self.steps_at_first_batch: Optional[int] = None
+        self.is_seen = False
 
 
 def _generators() -> Tuple[type, ...]:
     numpy = sys.modules.get("numpy")
     return (random.Random, torch.Generator) + ((numpy.random.Generator, numpy.random.RandomState) if numpy is not None else ())
+
+
+def _sampler_of(iterator: Any) -> Any:
+    """What gives single indices, below samplers of batches."""
+    sampler = getattr(iterator, "_index_sampler", None)
+    while hasattr(sampler, "batch_sampler"):
+        sampler = sampler.batch_sampler
+    return getattr(sampler, "sampler", sampler)
 
 
 def _key_of(loader: Any) -> Any:
