@@ -52,6 +52,8 @@ inline constexpr double kMostOfExcess = 0.8;
 // A rank holds the others up only if they wait for it longer than the clocks' error, and longer than this
 // share of a mean iteration.
 inline constexpr double kHoldUpIterationShare = 0.02;
+// Nor if all wait for another rank nearly as long in sum: it has to make them wait this many times as long.
+inline constexpr double kTimesCaused = 1.5;
 
 // A process has a hiccup where it is late by at least kHiccupSeconds and kHiccupIterationShare of a mean
 // iteration. Hiccups are named if they are in at most kRareShare of the iterations, and if even without the

@@ -26,10 +26,11 @@ class OwnTimeRecorder {
   }
 
   // Closes the window of iterations since the last one that was closed. If these are too few, the window
-  // stays open.
-  void CloseWindow() {
+  // stays open, and false is returned.
+  bool CloseWindow() {
     closed_ = open_.Finish();
     if (closed_.has_value()) open_ = SteadyTimeRecorder();
+    return closed_.has_value();
   }
 
   OwnTime Read() const { return {all_.Finish(), closed_}; }

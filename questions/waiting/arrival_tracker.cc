@@ -45,7 +45,9 @@ void ArrivalTracker::Add(const ArrivalSummary& summary) {
       }
     }
     measurement.cost_of_never_last.CloseWindow();
-    for (auto& [unused_rank, last] : measurement.last) last.cost.CloseWindow();
+    for (auto& [unused_rank, last] : measurement.last) {
+      if (last.cost.CloseWindow()) last.caused_in_window = std::exchange(last.caused_since, {});
+    }
   }
 }
 
@@ -75,7 +77,8 @@ void ArrivalTracker::AddInterval(int64_t iteration, const ArrivalSummary::Interv
   for (auto& [rank, last] : measurement.last) {
     last.cost.Add(rank == interval.last_rank ? cost : -cost / num_others);
   }
-  of_rank.caused += cost;
+  of_rank.caused.Add(cost);
+  of_rank.caused_since.Add(cost);
   measurement.cost_of_never_last.Add(-cost / num_others);
   // One event is not made up for by others: what may be a matter of the CPU is.
   const double late = cost - kNanosecond * static_cast<double>(interval.taken_in_vain);
@@ -142,6 +145,15 @@ void ArrivalTracker::FinishLast(const Measurement& measurement, ArrivalStats& st
   }
 }
 
+bool ArrivalTracker::AnotherCostsAsMuch(const Measurement& measurement, int rank, bool recent) {
+  const auto caused = [&](const Last& last) { return recent ? last.caused_in_window : last.caused; };
+  const double of_rank = caused(measurement.last.at(rank)).seconds;
+  return std::any_of(measurement.last.begin(), measurement.last.end(), [&](const auto& other) {
+    const Caused of_other = caused(other.second);
+    return other.first != rank && of_rank < kTimesCaused * (of_other.seconds - of_other.longest);
+  });
+}
+
 // recent: in the last window instead of the whole run. cpu: for the work of an iteration.
 void ArrivalTracker::FindHoldUp(const Measurement& measurement, double iteration_seconds, bool recent,
                                 const CpuShare& cpu, ArrivalStats& stats) const {
@@ -166,9 +178,10 @@ void ArrivalTracker::FindHoldUp(const Measurement& measurement, double iteration
     estimate.value -= slowdown;
     double seconds = cost->seconds * intervals_of_iteration;
     // Medians count a burst in full or not at all: all wait no longer than the rank was late.
-    const double caused = last.caused / measurement.NumIterations();
+    const double caused = last.caused.seconds / measurement.NumIterations();
     if (!recent && caused < kMostOfMedians * seconds) seconds = caused;
     if (estimate.value <= 0 || estimate.PValue() / 2 > level || seconds <= least || seconds <= most) continue;
+    if (AnotherCostsAsMuch(measurement, rank, recent)) continue;
     most = seconds;
     const Interval interval = within_run.IntervalAt(kIntervalError);
     HoldUp& hold_up = *stats.mutable_hold_up();

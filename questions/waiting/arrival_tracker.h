@@ -23,6 +23,9 @@ namespace ott {
 // comes, not all wait for it, and that interval costs nothing. If ranks that do unlike work meet, as a send
 // and its receive, one waits for the other by design.
 //
+// Medians tell the cost of a rank, which a stall does not move. So a rank that is late by little in most
+// intervals is named only if another one that is late by much in the rest does not cost as much in sum.
+//
 // Not thread-safe.
 class ArrivalTracker {
  public:
@@ -39,12 +42,23 @@ class ArrivalTracker {
   std::vector<ArrivalStats> Finish(double iteration_seconds, const CpuOfWork& cpu) const;
 
  private:
+  // Seconds that all would have been spared without a rank, in sum, and the most in one interval.
+  struct Caused {
+    double seconds = 0;
+    double longest = 0;
+    void Add(double cost) {
+      seconds += cost;
+      if (cost > longest) longest = cost;
+    }
+  };
   struct Last {
     int64_t num_intervals = 0;
     double after_next = 0;  // seconds, in sum
     double waited = 0;      // by the mean of the others, in sum
-    // Seconds that all would have been spared without the rank, in sum.
-    double caused = 0;
+    // Over the run, in the window that is open, and in the one that was closed last.
+    Caused caused;
+    Caused caused_since;
+    Caused caused_in_window;
     // The cost of each interval: what all would have been spared without the rank, less its part of what they
     // would have been spared without another.
     OwnTimeRecorder cost;
@@ -88,6 +102,8 @@ class ArrivalTracker {
   static void FinishLast(const Measurement& measurement, ArrivalStats& stats);
   void FindHoldUp(const Measurement& measurement, double iteration_seconds, bool recent, const CpuShare& cpu,
                   ArrivalStats& stats) const;
+  // Returns true if another rank makes all wait for nearly as long in sum. A single interval does not count.
+  static bool AnotherCostsAsMuch(const Measurement& measurement, int rank, bool recent);
   static void FindHiccups(const Measurement& measurement, double iteration_seconds, ArrivalStats& stats);
 
   std::map<ArrivalSummary::Place, Measurement> measurements_;

@@ -121,6 +121,24 @@ TEST(HoldUp, WhatTheOthersCostInTheSameWayIsSubtracted) {
   EXPECT_LE(named, 3);
 }
 
+TEST(HoldUp, IsNobodyWhereRanksTakeTurnsInUnlikeWork) {
+  // Batches of 1, 4, 3 and 2 rows, of which the other rank has the one before: rank 1 is late in three of
+  // four iterations, and rank 0 in the fourth by as much in sum.
+  const int rows[] = {1, 4, 3, 2};
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> noise(0, 0.2);
+  const auto late_of = [&](int rank, int i) { return 10 + rows[(i + 3 * rank) % 4] + noise(random); };
+  EXPECT_FALSE(Stats(Late(2, late_of)).has_hold_up());
+  // Over two gathers, too, where the last window is looked at by itself.
+  ArrivalTracker tracker;
+  tracker.Add(Late(2, late_of));
+  tracker.Add(Late(2, late_of, {}, 0, kIterationsBetweenGathers));
+  EXPECT_FALSE(tracker.Finish(kIteration, {})[0].has_hold_up());
+  // It is rank 1 if it has a row more in each of them.
+  const ArrivalStats stats = Stats(Late(2, [&](int rank, int i) { return late_of(rank, i) + 1.0 * rank; }));
+  EXPECT_EQ(stats.hold_up().rank(), 1);
+}
+
 // Returns by how many milliseconds in the mean a rank has to come after `num_ranks` - 1 others, with the same
 // noise, to be named where ranks meet at so many places.
 double LeastNamed(int num_ranks, int num_places) {
