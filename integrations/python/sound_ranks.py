@@ -25,6 +25,8 @@ def ddp(fault, rank, culprit, variant=""):
             model.eval()
         if fault == "rate_on_one_rank" and now:
             optimizer.param_groups[0]["lr"] *= 2
+        if fault == "decay_on_one_rank" and now:
+            optimizer.param_groups[0]["weight_decay"] *= 2
         if fault == "parameter_changed" and now:
             with torch.no_grad():
                 inner.head.weight[0, 0] += 1e-3
@@ -246,6 +248,7 @@ FAULTS = [
     (ddp, "same_seed", "same_data_on_ranks", "the batch", 0),
     (ddp, "eval_on_one_rank", "modes_differ", "modes", AT),
     (ddp, "rate_on_one_rank", "rates_differ", "learning rates", AT),
+    (ddp, "decay_on_one_rank", "rates_differ", "weight_decay", AT),
     (ddp, "extra_schedule_step", "rates_differ", "learning rates", AT + 1),
     (ddp, "parameter_changed", "replicas_differ", "parameters", AT),
     (ddp, "state_changed", "replicas_differ", "optimizer state", AT),

@@ -43,11 +43,30 @@ std::vector<int64_t> CommonIterations(const JoinedFact& joined) {
   return common;
 }
 
+// Says what each rank has. Of lists, that is the parts in which ranks differ.
 std::vector<std::string> JoinRanksByValue(const std::map<std::string, std::vector<int>>& ranks_by_value) {
+  std::vector<std::vector<std::string>> lists;
+  std::vector<std::set<std::string>> variants;
+  for (const auto& [value, unused_ranks] : ranks_by_value) {
+    const std::vector<std::string>& list = lists.emplace_back(absl::StrSplit(Shown(value), ", "));
+    variants.resize(std::max(variants.size(), list.size()));
+    for (size_t i = 0; i < list.size(); ++i) variants[i].insert(list[i]);
+  }
+  const bool is_alike = std::all_of(lists.begin(), lists.end(), [&](const std::vector<std::string>& list) {
+    return list.size() == variants.size();
+  });
+  const bool differs = std::any_of(variants.begin(), variants.end(),
+                                   [](const std::set<std::string>& part) { return part.size() > 1; });
   std::vector<std::string> parts;
-  for (const auto& [value, ranks] : ranks_by_value) {
-    parts.push_back(
-        absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(ranks, ", "), ": ", Shown(value)));
+  auto list = lists.begin();
+  for (const auto& [unused_value, ranks] : ranks_by_value) {
+    std::vector<std::string> shown;
+    for (size_t i = 0; i < list->size(); ++i) {
+      if (!is_alike || !differs || variants[i].size() > 1) shown.push_back((*list)[i]);
+    }
+    ++list;
+    parts.push_back(absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(ranks, ", "), ": ",
+                                 absl::StrJoin(shown, ", ")));
   }
   return parts;
 }

@@ -136,6 +136,16 @@ TEST(Sound, TheMinorityIsNamedWithItsFirstIteration) {
   EXPECT_EQ(verdict.findings(0).seen(), "ranks 0, 2: 1; rank 1: 2");
 }
 
+TEST(Sound, OfListsTheFindingHasThePartsThatDiffer) {
+  const auto seen = [](const std::string& a, const std::string& b) {
+    return JudgeSound({{0, RecordOf({a})}, {1, RecordOf({b})}, {2, RecordOf({a})}}, 3, {}).findings(0).seen();
+  };
+  EXPECT_EQ(seen("lr 1, decay 2, eps 3#a", "lr 1, decay 4, eps 3#b"), "ranks 0, 2: decay 2; rank 1: decay 4");
+  // All of it where the difference is not shown, and where the lists have other lengths.
+  EXPECT_EQ(seen("lr 1, decay 2#a", "lr 1, decay 2#b"), "ranks 0, 2: lr 1, decay 2; rank 1: lr 1, decay 2");
+  EXPECT_EQ(seen("lr 1, decay 2", "lr 1"), "rank 1: lr 1; ranks 0, 2: lr 1, decay 2");
+}
+
 TEST(Sound, OfTwoRanksThatDifferNeitherIsBlamedAlone) {
   const SoundVerdict verdict = JudgeSound({{0, RecordOf({"1"})}, {1, RecordOf({"2"})}}, 2, {});
   ASSERT_EQ(verdict.findings_size(), 1);

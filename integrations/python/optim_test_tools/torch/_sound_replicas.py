@@ -16,6 +16,7 @@ from ._sound_record import RULES
 from ._sound_reductions import Reductions
 from ._sound_training import LOOKED_INTO_ITERATIONS, Training, hash_text, is_rich, parameters_of, sample_digest, sums
 
+_SHOWN_OPTIONS = 32
 _SHARE_OF_VALUES = 0.01
 _SECONDS_OF_VALUES = 0.0005  # which small models may take in each iteration
 _FIRST_SHARDS = 4  # iterations in which parts of parameters are compared
@@ -36,6 +37,7 @@ class Replicas:
         # By group: its ranks, how many calls, and a digest of them.
         self._collective_calls: Dict[str, Tuple[List[int], int, Any]] = {}
         self._modes = ""
+        self._options: Tuple[Dict[str, Any], str] = ({}, "")  # of optimizers, and what ranks compare of them
         self._reduced: Dict[str, str] = {}  # by group, what was reduced by hand in the iteration before
         self._num_slow_looks = 0
         self._iteration_began = time.perf_counter()
@@ -126,10 +128,16 @@ class Replicas:
         begin = time.perf_counter()
         looks = self._training.looks_at_values()
         if self._training.group is not None:
-            options = {name: value.tolist() for name, value in self._training.models.options().items() if value.device.type == "cpu"}
             rates = ", ".join(f"{rate:.6g}" for rate in self._training.models.learning_rates()[:4])
             rates += f" after {self._training.num_schedule_steps} steps of schedules" if self._training.num_schedule_steps else ""
-            self._fact("rates_differ", "learning rates", self._roll("rates", f"{rates}#{hash_text(repr(options))}"))
+            self._fact("rates_differ", "learning rates", self._roll("rates", rates))
+            options = self._training.models.options()
+            numbers = {name: value.tolist() for name, value in options.items() if value.device.type == "cpu" and not name.endswith(".lr")}
+            if numbers != self._options[0]:
+                shown = list(numbers.items())[:_SHOWN_OPTIONS]
+                text = ", ".join(f"{name} {str(value).replace(', ', ' ')}" for name, value in shown)
+                self._options = numbers, f"{text}#{hash_text(repr(numbers))}"
+            self._fact("rates_differ", "options of optimizers", self._roll("options", self._options[1]))
             if self._modes:
                 self._fact("modes_differ", "modes", self._roll("modes", self._modes))
             counts = f"{self._training.num_steps} steps, {self._training.collectives.num_reductions} reductions"
