@@ -209,7 +209,8 @@ std::string Processes::NameOf(int peer) const {
 
 void Processes::Lose(int lost, absl::Status why) {
   Peer& peer = peers_[lost];
-  if (!peer.lost.ok() || peer.is_done) return;
+  // Who has said that this process is done may be gone before it answers.
+  if (!peer.lost.ok() || peer.is_done || is_done_) return;
   peer.lost = absl::UnavailableError(absl::StrCat(NameOf(lost), ": ", why.message()));
   is_clean_ = false;
   if (batch_ != nullptr) {

@@ -1,6 +1,7 @@
 #include "ott/dist/share/processes.h"
 
 #include <sched.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -15,6 +16,8 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/dist/comm/simulated_communicator.h"
+#include "ott/dist/comm/socket.h"
+#include "ott/dist/comm/tcp_communicator.h"
 
 namespace ott {
 namespace {
@@ -200,6 +203,26 @@ TEST_F(ProcessesTest, WhoServesIsToldThatTheFirstIsGone) {
   const auto other = *Processes::Start([&] { return std::move(all[1]); }, {}, Patience(kShort));
   EXPECT_EQ(other->Serve(), absl::UnavailableError("process 0 (node0): no sign of life for 0.3 s"));
   EXPECT_FALSE(other->Finish());
+}
+
+// Over TCP, whoever has ended is gone at once.
+TEST_F(ProcessesTest, WhoIsDoneEndsWellThoughTheFirstIsGoneBefore) {
+  const int port = Socket::Listen(AF_INET, 0)->LocalPort();
+  const auto connect = [port](int rank) {
+    return *CreateTcpCommunicator({"127.0.0.1", port, rank, 2, "job", std::chrono::seconds(60)});
+  };
+  std::thread first([&] {
+    const std::unique_ptr<Communicator> all = connect(0);
+    internal::ShareRequest done;
+    done.set_done(true);
+    EXPECT_EQ(all->Post(1, 0, done.SerializeAsString()), absl::OkStatus());
+    EXPECT_EQ(all->Flush(0, Deadline::Never()), absl::OkStatus());
+  });
+  std::unique_ptr<Communicator> all = connect(1);
+  first.join();
+  const auto other = *Processes::Start([&] { return std::move(all); }, {}, Patience(kLong));
+  EXPECT_EQ(other->Serve(), absl::OkStatus());
+  EXPECT_TRUE(other->Finish());
 }
 
 TEST(Processes, AnErrorOfAnyKindEndsTheStart) {
