@@ -198,17 +198,39 @@ class Joiner {
     if (told->empty()) return std::sort(ranges->begin(), ranges->end(), before);
     std::vector<uint32_t> order(ranges->size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](uint32_t a, uint32_t b) { return before((*ranges)[a], (*ranges)[b]); });
-    GrowingArray<Profile::Range> sorted;
-    std::vector<uint32_t> place(order.size());
-    for (uint32_t i = 0; i < order.size(); ++i) {
-      place[order[i]] = i;
-      sorted.push_back((*ranges)[order[i]]);
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      const Profile::Range& x = (*ranges)[a];
+      const Profile::Range& y = (*ranges)[b];
+      return before(x, y) || (!before(y, x) && a < b);
+    });
+    MoveTold(order, told);
+    // In place, for there may be hundreds of megabytes: each cycle of ranges that take each other's places.
+    for (uint32_t first = 0; first < order.size(); ++first) {
+      const Profile::Range range = (*ranges)[first];
+      uint32_t to = first;
+      for (uint32_t from = order[to]; from != first; from = order[to]) {
+        (*ranges)[to] = (*ranges)[from];
+        order[to] = to;
+        to = from;
+      }
+      (*ranges)[to] = range;
+      order[to] = to;
     }
-    for (auto& [range, launch] : *told) range = place[range];
-    std::sort(told->begin(), told->end());
-    *ranges = std::move(sorted);
+  }
+
+  // order: where each range was.
+  static void MoveTold(const std::vector<uint32_t>& order, Told* told) {
+    std::vector<bool> is_told(order.size());
+    for (const auto& [range, launch] : *told) is_told[range] = true;
+    Told moved;
+    moved.reserve(told->size());
+    for (uint32_t to = 0; to < order.size(); ++to) {
+      if (!is_told[order[to]]) continue;
+      for (auto of = std::lower_bound(told->begin(), told->end(), std::make_pair(order[to], uint32_t{0}));
+           of != told->end() && of->first == order[to]; ++of)
+        moved.emplace_back(to, of->second);
+    }
+    *told = std::move(moved);
   }
 
   void Push(uint32_t thread_index, const Profile::Range& range) {
