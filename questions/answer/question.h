@@ -84,6 +84,8 @@ struct Question {
   absl::StatusOr<Findings> (*ask)(const AskedRun& run) = nullptr;
   // True if its bad news is that tensors differ.
   bool is_about_tensors = false;
+  // True if it finds something else when time goes by, though no file of the run changes.
+  bool depends_on_time = false;
   // Lists the tasks that its commands and `ask` give to other processes.
   std::vector<ShareTask> tasks = {};
 };

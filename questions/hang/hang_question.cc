@@ -96,6 +96,8 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
 
 }  // namespace
 
-Question HangQuestion() { return {kQuestion.title, AddHangCommand, Ask}; }
+Question HangQuestion() {
+  return {kQuestion.title, AddHangCommand, Ask, /*is_about_tensors=*/false, /*depends_on_time=*/true};
+}
 
 }  // namespace ott::hang

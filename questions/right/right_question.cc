@@ -162,6 +162,7 @@ Question RightQuestion() {
           AddCommands,
           Ask,
           /*is_about_tensors=*/true,
+          /*depends_on_time=*/false,
           {compare::kCompareDumps, kCheckAgainstReference}};
 }
 

@@ -84,6 +84,8 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
 
 }  // namespace
 
-Question WaitingQuestion() { return {kQuestion.title, nullptr, Ask}; }
+Question WaitingQuestion() {
+  return {kQuestion.title, nullptr, Ask, /*is_about_tensors=*/false, /*depends_on_time=*/true};
+}
 
 }  // namespace ott::waiting

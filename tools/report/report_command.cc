@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -51,6 +52,7 @@ struct ReportFlags {
 struct Report {
   Document document;
   std::string prometheus;
+  std::optional<RunReport> run;
 };
 
 absl::StatusOr<Report> ReportOfTraces(const ReportFlags& flags, const std::vector<std::string>& traces) {
@@ -82,7 +84,8 @@ absl::StatusOr<Report> ReportOfCheckpoints(const ReportFlags& flags) {
   return report;
 }
 
-absl::StatusOr<Report> MakeReport(const ReportFlags& flags) {
+// before: of the same flags; null: none.
+absl::StatusOr<Report> MakeReport(const ReportFlags& flags, const RunReport* before = nullptr) {
   const std::string& run = flags.runs.front();
   if (!IsRunDirectory(LatestAttempt(run)) && IsCheckpoint(run)) return ReportOfCheckpoints(flags);
   const std::vector<std::string> traces = ListTraces(run);
@@ -96,12 +99,13 @@ absl::StatusOr<Report> MakeReport(const ReportFlags& flags) {
   asked.perturbed = flags.perturbed;
   asked.runs = flags.runs;
   asked.before = flags.before;
-  OTT_ASSIGN_OR_RETURN(const RunReport run_report, ReadRunReport(std::move(asked), AllQuestions()));
+  OTT_ASSIGN_OR_RETURN(RunReport run_report, ReadRunReport(std::move(asked), AllQuestions(), before));
   Report report;
   report.document = MakeDocument(run_report);
   if (flags.wants_pictures()) AddPictures(run_report, &report.document);
   AddTorchTraces(run, flags.wants_pictures(), &report.document);
   if (flags.wants_metrics()) report.prometheus = ToPrometheus(run_report, report.document);
+  report.run = std::move(run_report);
   return report;
 }
 
@@ -152,16 +156,18 @@ absl::StatusOr<int> Follow(const ReportFlags& flags) {
   std::signal(SIGINT, Interrupt);
   std::signal(SIGTERM, Interrupt);
   int exit_code = kExitCouldNotTell;
+  std::optional<RunReport> before;
   const bool replaces = flags.format == "text" && StyleOfStandardOutput("auto").width > 0;
   while (true) {
     const std::clock_t begin = std::clock();
-    const absl::StatusOr<Report> report = MakeReport(flags);
+    absl::StatusOr<Report> report = MakeReport(flags, before ? &*before : nullptr);
     if (absl::IsInvalidArgument(report.status())) return report.status();
     if (replaces) std::fputs("\033[H\033[2J", stdout);
     if (report.ok()) {
       exit_code = ExitCodeOf(report->document.finding());
       std::fputs(Format(*report, flags).c_str(), stdout);
       OTT_RETURN_IF_ERROR(WriteFiles(*report, flags));
+      before = std::move(report->run);
     } else {
       // A run that has not begun to write will.
       std::printf("waiting: %s\n", EscapeControlCharacters(std::string(report.status().message())).c_str());

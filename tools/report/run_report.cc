@@ -1,11 +1,15 @@
 #include "tools/report/run_report.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/far_files.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
 #include "ott/dist/directory/run_directory.h"
@@ -45,13 +49,31 @@ void AddProblems(const std::vector<std::string>& more, std::vector<std::string>*
   }
 }
 
+// Dumps are listed as folders.
+void ListFiles(const std::string& directory, int depth, std::string* files) {
+  constexpr int kDepthOfDumps = 3;  // RUN/rank_00003/dumps/12
+  for (const std::string& name : ListDirectory(directory).value_or(std::vector<std::string>())) {
+    const std::string path = absl::StrCat(directory, "/", name);
+    struct stat is {};
+    if (stat(path.c_str(), &is) != 0) continue;
+    absl::StrAppend(files, name, "/", is.st_ino, " ", is.st_size, " ", is.st_mtim.tv_sec, " ",
+                    is.st_mtim.tv_nsec, "\n");
+    if (S_ISDIR(is.st_mode) && depth < kDepthOfDumps) ListFiles(path, depth + 1, files);
+  }
+}
+
 }  // namespace
 
-absl::StatusOr<RunReport> ReadRunReport(AskedRun run, const std::vector<Question>& questions) {
+absl::StatusOr<RunReport> ReadRunReport(AskedRun run, const std::vector<Question>& questions,
+                                        const RunReport* before) {
   RunReport report;
   report.starts = ott::DescribeStarts(run.run_dir);
   run.run_dir = LatestAttempt(run.run_dir);
   OTT_RETURN_IF_ERROR(CheckRunDirectory(run.run_dir));
+  // Before they are read, so that what changes meanwhile is seen the next time.
+  const bool is_asked_of_others = !run.reference.empty() || !run.before.empty() || GetFarFiles() != nullptr;
+  if (!is_asked_of_others) ListFiles(run.run_dir, 1, &report.files);
+  const bool stays = before != nullptr && !report.files.empty() && before->files == report.files;
   OTT_ASSIGN_OR_RETURN(run.ranks, ListRanks(run.run_dir));
   std::string unknown;
   if (absl::StatusOr<RunInfo> info = ReadRunInfo(run.run_dir, &unknown); info.ok()) {
@@ -63,7 +85,12 @@ absl::StatusOr<RunReport> ReadRunReport(AskedRun run, const std::vector<Question
   bool is_news = false;
   for (const Question& question : questions) {
     if (question.ask == nullptr) continue;
-    OTT_ASSIGN_OR_RETURN(Findings findings, question.ask(run));
+    Findings findings;
+    if (stays && !question.depends_on_time) {
+      findings = before->findings[report.findings.size()];
+    } else {
+      OTT_ASSIGN_OR_RETURN(findings, question.ask(run));
+    }
     AddProblems(findings.problems, &report.problems);
     is_news = is_news || findings.is_news;
     report.diverged =

@@ -22,11 +22,15 @@ struct RunReport {
   std::vector<std::string> problems;
   // True if tensors differ that are to be equal.
   bool diverged = false;
+  // The names, sizes and times of the run's files; empty: not looked at.
+  std::string files;
 };
 
 // Asks the questions about run.run_dir; reads run.info and run.ranks. NOT_FOUND if that is no run directory,
-// or no question finds anything in it; errors of the questions.
-absl::StatusOr<RunReport> ReadRunReport(AskedRun run, const std::vector<Question>& questions);
+// or no question finds anything in it; errors of the questions. before: null, or the last report of the same,
+// whose findings stay as far as they follow from files and no file has changed.
+absl::StatusOr<RunReport> ReadRunReport(AskedRun run, const std::vector<Question>& questions,
+                                        const RunReport* before = nullptr);
 
 // Without pictures.
 Document MakeDocument(const RunReport& report);

@@ -35,6 +35,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -355,6 +356,50 @@ TEST_F(RunReportTest, WhatWouldBeSavedIsNotToldWithoutTheSlowRanksIterations) {
   EXPECT_FALSE(IsComplete(*report));
   EXPECT_THAT(Text(*report),
               HasSubstr("? What would mending it save?\n  what if: cannot tell: the 3 ranks that are"));
+}
+
+int g_num_asked_about_files = 0;
+int g_num_asked_about_time = 0;
+
+// --follow reads a run each few seconds.
+TEST_F(RunReportTest, OnlyWhatDependsOnTimeIsAskedAgainWhereNoFileChanged) {
+  g_num_asked_about_files = g_num_asked_about_time = 0;
+  std::vector<Question> questions(2);
+  questions[0].ask = [](const AskedRun&) -> absl::StatusOr<Findings> {
+    Findings findings;
+    findings.is_news = true;
+    findings.problems = {absl::StrCat("asked ", ++g_num_asked_about_files)};
+    return findings;
+  };
+  questions[1].ask = [](const AskedRun&) -> absl::StatusOr<Findings> {
+    ++g_num_asked_about_time;
+    return Findings();
+  };
+  questions[1].depends_on_time = true;
+  AskedRun run;
+  run.run_dir = run_dir_;
+  RunReport report = ReadRunReport(run, questions).value();
+  const auto read_again = [&] { report = ReadRunReport(run, questions, &report).value(); };
+  read_again();
+  EXPECT_THAT(report.problems, ElementsAre("asked 1"));
+  EXPECT_EQ(g_num_asked_about_time, 2);
+  Add(Verdict(1, 20, REPLICAS, BITWISE_EQUAL));
+  read_again();
+  EXPECT_THAT(report.problems, ElementsAre("asked 2"));
+  std::filesystem::create_directories(DumpsDirectory(run_dir_, 0) + "/12");
+  read_again();
+  EXPECT_THAT(report.problems, ElementsAre("asked 3"));
+  EXPECT_TRUE(WriteFileAtomically(DumpsDirectory(run_dir_, 0) + "/12/manifest.json", "{}").ok());
+  read_again();
+  EXPECT_THAT(report.problems, ElementsAre("asked 4"));
+  read_again();
+  EXPECT_THAT(report.problems, ElementsAre("asked 4"));
+  // What lies elsewhere is not looked at.
+  run.reference = run_dir_;
+  read_again();
+  read_again();
+  EXPECT_THAT(report.problems, ElementsAre("asked 6"));
+  EXPECT_EQ(g_num_asked_about_time, 8);
 }
 
 TEST_F(RunReportTest, WhatCannotBeToldOfAHangIsNoCompleteReport) {
