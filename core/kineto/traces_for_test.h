@@ -26,8 +26,12 @@ inline std::string RankTraceForTest(int rank, int64_t late, int64_t last, int64_
     const int64_t begin = 1000 + 10'000 * step;
     const int id = 10 * step + 1;
     for (int other = 0; other < num_others; ++other) {
+      const int64_t index = 1'000'000'000 + int64_t{num_others} * step + other;
       add("cpu_op", "aten::add_", begin + 5000 + other, 1,
-          R"("Input Dims":[[100,200],[100,200],[]],"Input type":["float","float","Scalar"])");
+          absl::StrCat(R"("External id":)", index,
+                       R"(,"Record function id":0,"Concrete Inputs":["","","1"],"Input type":)",
+                       R"(["float","float","Scalar"],"Input Strides":[[200,1],[200,1],[]],"Input Dims":)",
+                       R"([[100,200],[100,200],[]],"Ev Idx":)", index));
     }
     add("user_annotation", absl::StrCat("ProfilerStep#", step), begin, 9'000, "");
     add("cpu_op", "aten::mm", begin + 10, 50,

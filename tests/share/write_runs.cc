@@ -1,4 +1,5 @@
-// write_runs DIR RANKS: what RANKS ranks left, for `ott` of several processes.
+// write_runs DIR RANKS [RUN]: what RANKS ranks left, for `ott` of several processes; in RUN alone if it is
+// told.
 //
 //   DIR/reference, DIR/current   dumps; one of rank 2 differs
 //   DIR/planted                  statistics, kept iterations, verdicts; rank 1 is slow
@@ -79,15 +80,19 @@ void WriteRecorders(const std::string& run, int num_ranks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 1;
+  if (argc < 3) return 1;
   const std::string directory = argv[1];
   const int num_ranks = std::atoi(argv[2]);
-  WriteDumps(directory + "/reference", num_ranks, /*is_current=*/false);
-  WriteDumps(directory + "/current", num_ranks, /*is_current=*/true);
-  ott::report::PlantedRun planted;
-  planted.num_ranks = num_ranks;
-  ott::report::WritePlantedRun(directory + "/planted", planted);
-  WriteRecorders(directory + "/stands", num_ranks);
+  const auto wants = [&](const std::string& run) { return argc == 3 || run == argv[3]; };
+  if (wants("reference")) WriteDumps(directory + "/reference", num_ranks, /*is_current=*/false);
+  if (wants("current")) WriteDumps(directory + "/current", num_ranks, /*is_current=*/true);
+  if (wants("planted")) {
+    ott::report::PlantedRun planted;
+    planted.num_ranks = num_ranks;
+    ott::report::WritePlantedRun(directory + "/planted", planted);
+  }
+  if (wants("stands")) WriteRecorders(directory + "/stands", num_ranks);
+  if (!wants("traces")) return 0;
   OTT_CHECK(ott::MakeDirectories(directory + "/traces").ok());
   for (int rank = 0; rank < num_ranks; ++rank) {
     const std::string trace = ott::kineto::RankTraceForTest(rank, 3000 * (rank == 1), 3000, 0, 60);
