@@ -360,6 +360,13 @@ TEST_F(Hostile, AnArchiveThatUnpacksWithoutEndOrOverlapsIsAnError) {
   EXPECT_THAT(Error("damaged.npz", damaged), HasSubstr("damaged.npz: the ZIP entry '"));
 }
 
+TEST_F(Hostile, AnArchiveWithMoreThanItsFolderIsAnError) {
+  std::string bytes = Bytes("weights.pt");
+  for (int i = 0; i < 2; ++i) bytes = Replaced(bytes, "weights/version", "another/version");
+  EXPECT_THAT(Error("a.pt", bytes),
+              HasSubstr("the archive has 'another/version' beside its folder 'weights/'"));
+}
+
 TEST_F(Hostile, AnIndexThatLeadsOutOfItsFolderIsAnError) {
   for (const char* const file : {"../secret.safetensors", "/etc/passwd", "..", "a/b"}) {
     EXPECT_THAT(

@@ -78,6 +78,12 @@ bool IsTorchScript(const ZipArchive& archive) {
 
 absl::StatusOr<Value> ReadTorchArchive(const ZipArchive& archive) {
   const std::string folder = FolderOf(archive);
+  for (const ZipArchive::Entry& entry : archive.entries()) {
+    if (entry.name.substr(0, folder.size()) == folder) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the archive has '", std::string(entry.name),
+                                                   "' beside its folder '", folder,
+                                                   "', which PyTorch writes nothing beside"));
+  }
   if (const ZipArchive::Entry* const order = archive.Find(folder + "byteorder")) {
     OTT_ASSIGN_OR_RETURN(const HeldBytes bytes, archive.Read(*order));
     if (bytes.bytes != "little") {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_context.h"
 #include "ott/core/base/status_macros.h"
@@ -35,9 +36,9 @@ class Converter {
   absl::StatusOr<Value> ConvertRoot(Index root) {
     OTT_ASSIGN_OR_RETURN(Value value, Convert("", root));
     if (attributes_.empty()) return value;
-    ValueMap map{{"value", std::move(value)}};
-    TakeAttributes("", map);
-    return Value(std::move(map));
+    if (!value.is_map()) value = ValueMap{{"value", std::move(value)}};
+    TakeAttributes("", value.map());
+    return value;
   }
 
  private:
@@ -106,7 +107,8 @@ class Converter {
 
   absl::Status ConvertEntries(const std::string& path, const PlainData::Value& entries, Value::Map& map) {
     for (size_t i = 0; i + 1 < entries.items.size(); i += 2) {
-      std::string key = KeyText(data_[entries.items[i]]);
+      std::string key;
+      if (!AppendKey(data_[entries.items[i]], 0, &key)) return Error(path, "a key of too many values");
       OTT_ASSIGN_OR_RETURN(Value value, Convert(JoinPath(path, key), entries.items[i + 1]));
       // Two keys may have one text, such as 1 and "1".
       if (map.Find(key) != nullptr) absl::StrAppend(&key, "#", i / 2);
@@ -137,32 +139,49 @@ class Converter {
     return ConvertList(path, ordered);
   }
 
-  // Keys that are tuples or objects are rare; their texts need only differ.
-  std::string KeyText(const PlainData::Value& key, int depth = 0) const {
+  std::string KeyText(const PlainData::Value& key) const {
+    std::string text;
+    AppendKey(key, 0, &text);
+    return text;
+  }
+
+  // Appends the text of a key. Those of tuples and objects need only differ; false where they become too long
+  // for that.
+  bool AppendKey(const PlainData::Value& key, int depth, std::string* text) const {
+    constexpr size_t kMaxKeyBytes = 1 << 16;
+    if (depth > kMaxDepth || text->size() > kMaxKeyBytes) return false;
     switch (key.type) {
       case Type::kText:
       case Type::kGlobal:
-        return std::string(key.text);
+        text->append(key.text);
+        return true;
+      case Type::kBytes:
+        absl::StrAppend(text, "b'", absl::CHexEscape(std::string(key.text)), "'");
+        return true;
       case Type::kInteger:
-        return absl::StrCat(key.integer);
+        absl::StrAppend(text, key.integer);
+        return true;
       case Type::kBool:
-        return key.integer != 0 ? "True" : "False";
+        text->append(key.integer != 0 ? "True" : "False");
+        return true;
       case Type::kReal:
-        return absl::StrCat(key.real);
+        absl::StrAppend(text, key.real);
+        return true;
       case Type::kNone:
-        return "None";
-      case Type::kObject: {
-        const Index arguments = key.items[PlainData::kArguments];
-        return absl::StrCat(std::string(key.text), depth < 4 ? KeyText(data_[arguments], depth + 1) : "");
-      }
-      default: {
-        std::string text = "(";
-        for (size_t i = 0; i < std::min<size_t>(key.items.size(), 8) && depth < 4; ++i) {
-          absl::StrAppend(&text, i == 0 ? "" : ", ", KeyText(data_[key.items[i]], depth + 1));
-        }
-        return text + ")";
-      }
+        text->append("None");
+        return true;
+      default:
+        break;
     }
+    absl::StrAppend(text, std::string(key.text), "(");
+    const size_t begin = text->size();
+    for (const Index item : key.items) {
+      if (item == PlainData::kNoValue) continue;
+      if (text->size() > begin) text->append(", ");
+      if (!AppendKey(data_[item], depth + 1, text)) return false;
+    }
+    text->append(")");
+    return true;
   }
 
   const PlainData::Value* ItemOfObject(const PlainData::Value& object, PlainData::ObjectItem item) const {
@@ -184,15 +203,17 @@ class Converter {
     const bool is_dictionary = name == "collections.OrderedDict" || name == "collections.defaultdict" ||
                                name == "collections.Counter" || name == "builtins.dict";
     Value::Map map;
-    if (!is_dictionary) {
-      map.Insert(kClassEntry, std::string(name));
-      if (!arguments.items.empty()) {
-        OTT_ASSIGN_OR_RETURN(Value value,
-                             Convert(JoinPath(path, "args"), object.items[PlainData::kArguments]));
-        map.Insert("args", std::move(value));
-      }
-      OTT_RETURN_IF_ERROR(ConvertState(path, object.items[PlainData::kState], map));
+    // The factory of a defaultdict says nothing of what is in it; a Counter is made of a map.
+    const PlainData::Value* const made_of = is_dictionary ? Argument(arguments, 0) : nullptr;
+    const bool is_made_of_map = made_of != nullptr && made_of->type == Type::kMap;
+    if (!is_dictionary) map.Insert(kClassEntry, std::string(name));
+    if (is_made_of_map) {
+      OTT_RETURN_IF_ERROR(ConvertEntries(path, *made_of, map));
+    } else if (!arguments.items.empty() && name != "collections.defaultdict") {
+      OTT_ASSIGN_OR_RETURN(Value value, Convert(JoinPath(path, "args"), object.items[PlainData::kArguments]));
+      map.Insert("args", std::move(value));
     }
+    if (!is_dictionary) OTT_RETURN_IF_ERROR(ConvertState(path, object.items[PlainData::kState], map));
     if (const PlainData::Value* const entries = ItemOfObject(object, PlainData::kEntries)) {
       OTT_RETURN_IF_ERROR(ConvertEntries(path, *entries, map));
     }
@@ -200,6 +221,8 @@ class Converter {
       OTT_ASSIGN_OR_RETURN(Value value, Convert(JoinPath(path, "items"), object.items[PlainData::kElements]));
       map.Insert("items", std::move(value));
     }
+    if (is_dictionary && object.items[PlainData::kState] != PlainData::kNoValue)
+      OTT_RETURN_IF_ERROR(ConvertAttributes(path, object.items[PlainData::kState]));
     return Value(std::move(map));
   }
 
@@ -369,7 +392,10 @@ class Converter {
   absl::Status ConvertAttributes(const std::string& path, Index state) {
     Value::Map map;
     if (data_[state].type != Type::kNone) OTT_RETURN_IF_ERROR(ConvertState(path, state, map));
-    for (const auto& [name, value] : map) attributes_[path].Insert(name, value);
+    for (const auto& [name, value] : map) {
+      // PyTorch's version numbers of modules.
+      if (name != "_metadata") attributes_[path].Insert(name, value);
+    }
     return absl::OkStatus();
   }
 

@@ -405,13 +405,19 @@ absl::Status Reader::PushObject(bool with_entries, size_t start) {
     OTT_ASSIGN_OR_RETURN(entries, Pop(start));
     if (data_[entries].type != Type::kMap) return Invalid(start, "arguments by name that are no map");
   }
-  OTT_ASSIGN_OR_RETURN(const Index arguments, Pop(start));
+  OTT_ASSIGN_OR_RETURN(Index arguments, Pop(start));
   OTT_ASSIGN_OR_RETURN(const Index callee, Pop(start));
   if (data_[arguments].type != Type::kList) return Invalid(start, "arguments that are no tuple");
+  // What another call would have made has no name: it is kept in front of the arguments.
+  const bool is_named = data_[callee].type == Type::kGlobal;
+  if (!is_named) {
+    const Index both = data_.Add(Type::kList);
+    data_[both].items = {callee, arguments};
+    arguments = both;
+  }
   stack_.push_back(data_.Add(Type::kObject));
   PlainData::Value& object = data_[stack_.back()];
-  // An object has no name if a call would have made it.
-  if (data_[callee].type == Type::kGlobal) object.text = data_[callee].text;
+  if (is_named) object.text = data_[callee].text;
   object.items.assign(PlainData::kNumObjectItems, PlainData::kNoValue);
   object.items[PlainData::kArguments] = arguments;
   object.items[PlainData::kEntries] = entries;
@@ -474,9 +480,10 @@ absl::Status Reader::PushReal() {
 absl::Status Reader::PushBytes(size_t size_of_size, Type type) {
   OTT_ASSIGN_OR_RETURN(const uint64_t size, TakeUnsigned(size_of_size));
   OTT_ASSIGN_OR_RETURN(const std::string_view text, Take(size));
-  stack_.push_back(data_.Add(type));
-  const bool as_is = type == Type::kBytes || ValidUtf8Length(text) == text.size();
-  data_[stack_.back()].text = as_is ? text : data_.Keep(ValidUtf8(text));
+  const bool is_valid = type == Type::kBytes || ValidUtf8Length(text) == text.size();
+  // Texts that are none, as Python 2 has them and as lone surrogates are, keep what they differ in.
+  stack_.push_back(data_.Add(is_valid || !with_objects_ ? type : Type::kBytes));
+  data_[stack_.back()].text = is_valid || with_objects_ ? text : data_.Keep(ValidUtf8(text));
   return absl::OkStatus();
 }
 
