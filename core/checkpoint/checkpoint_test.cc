@@ -2,6 +2,7 @@
 
 #include "ott/core/checkpoint/checkpoint.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -84,6 +85,19 @@ TEST(Checkpoint, ADistributedCheckpointIsTheStateThatWasSavedByAnyNumberOfRanks)
     EXPECT_EQ(At(At(distributed, "optimizer"), "param_groups").list().size(), 1);
   }
   EXPECT_NE(At(At(Read(Data("dcp_2")), "model"), "0.weight").tensor().scattered, nullptr);
+}
+
+// A parameter of 8 elements at 128, and 56 of padding, which Megatron took from memory that it did not set.
+TEST(Checkpoint, PaddingOfMegatronsBucketsIsZero) {
+  for (const NamedTensor& named : ListTensors(Read(Data("megatron_buckets")))) {
+    if (named.path.find("bucket_idx_0.param") == named.path.npos) continue;
+    const Tensor gathered = *Gathered(named.tensor);
+    const float* const elements = static_cast<const float*>(gathered.view.data());
+    EXPECT_EQ(std::count(elements + 128, elements + 136, 0), 0);
+    EXPECT_EQ(std::count(elements + 136, elements + 192, 0), 56);
+    return;
+  }
+  FAIL() << "no bucket";
 }
 
 TEST(Checkpoint, FilesBesidePartsThatBelongTogetherAreReadToo) {

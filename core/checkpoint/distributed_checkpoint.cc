@@ -1,5 +1,6 @@
 #include "ott/core/checkpoint/distributed_checkpoint.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -142,8 +143,121 @@ class Reader {
           {scattered == nullptr ? chunk.tensor() : scattered->parts()[0].tensor, *std::move(offset)});
     }
     if (!dtype.has_value()) return NotUnderstood("a tensor without a dtype");
-    OTT_ASSIGN_OR_RETURN(Tensor tensor, ScatteredElements::Join(*dtype, *shape, *shape, std::move(parts)));
+    if (IsMegatronBucket(name) && shape->size() == 1) OTT_RETURN_IF_ERROR(ClearPadding(name, &parts));
+    const std::optional<Dims> unflattened = UnflattenedShape(name);
+    if (unflattened.has_value()) {
+      OTT_ASSIGN_OR_RETURN(parts, Unflatten(*unflattened, *shape, parts));
+    }
+    const Dims& whole = unflattened.has_value() ? *unflattened : *shape;
+    OTT_ASSIGN_OR_RETURN(Tensor tensor, ScatteredElements::Join(*dtype, whole, whole, std::move(parts)));
     return Value(std::move(tensor));
+  }
+
+  // Megatron's distributed optimizer in its format dp_reshardable: a bucket of flat parameters, each of which
+  // begins at a multiple of kBucketAlignment elements.
+  static bool IsMegatronBucket(const std::string& name) {
+    return name.find("optimizer.distributed.") != name.npos && name.find(".bucket_idx_") != name.npos;
+  }
+
+  // Megatron writes what lies between the parameters of a bucket from memory that nobody set: as zeros, it is
+  // the same wherever the parameters are. A rank has one chunk of a parameter, so what follows it on that
+  // rank without being aligned is padding.
+  absl::Status ClearPadding(const std::string& name, std::vector<TensorPart>* parts) const {
+    static constexpr int64_t kBucketAlignment = 64;
+    alignas(64) static constexpr char kZeros[kBucketAlignment * 16] = {};
+    for (const TensorPart& part : *parts) {
+      if (part.offset.size() != 1) return NotUnderstood("a chunk of a bucket that is no range");
+    }
+    std::sort(parts->begin(), parts->end(),
+              [](const TensorPart& a, const TensorPart& b) { return a.offset < b.offset; });
+    // "__3_0.distcp" is of rank 3.
+    const auto rank_of = [&](const TensorPart& part) {
+      const auto place = places_.find({name, part.offset});
+      return place->second.file.substr(0, place->second.file.rfind('_'));
+    };
+    for (size_t i = 0; i < parts->size(); ++i) {
+      TensorPart& part = (*parts)[i];
+      const TensorView& view = part.tensor.view;
+      if (part.offset[0] % kBucketAlignment == 0 || view.num_elements() >= kBucketAlignment) continue;
+      if (i == 0 || rank_of(part) != rank_of((*parts)[i - 1])) {
+        return absl::UnimplementedError(
+            absl::StrCat("whether its ", view.num_elements(), " elements at ", part.offset[0],
+                         " are a parameter's or padding cannot be told; ", kFullyReshardable));
+      }
+      part.tensor = {TensorView(kZeros, view.dtype(), view.shape()), nullptr};
+    }
+    return absl::OkStatus();
+  }
+
+  // The shape of a tensor of which Megatron-core before 0.14 wrote each rank's part as a flat one; nullopt
+  // for any other.
+  std::optional<Dims> UnflattenedShape(const std::string& name) const {
+    const PlainData::Value* const of_tensor = data_.Find(Attribute(*root_, "mcore_data"), name);
+    return DimsOf(data_.Find(of_tensor, "nd_reformulated_orig_global_shape"));
+  }
+
+  // The boxes of the whole tensor that the parts are: `flat` has how many ranks' parts there are along each
+  // of its dimensions, then the elements of one.
+  absl::StatusOr<std::vector<TensorPart>> Unflatten(const Dims& whole, const Dims& flat,
+                                                    const std::vector<TensorPart>& parts) const {
+    bool fits = !whole.empty() && flat.size() == whole.size() + 1;
+    Dims local;
+    int64_t num_local = 1;
+    for (size_t dim = 0; fits && dim < whole.size(); ++dim) {
+      fits = flat[dim] > 0 && whole[dim] % flat[dim] == 0 &&
+             !__builtin_mul_overflow(num_local, whole[dim] / flat[dim], &num_local);
+      if (fits) local.push_back(whole[dim] / flat[dim]);
+    }
+    if (!fits || num_local != flat.back())
+      return NotUnderstood("a tensor of parts that are not those of its shape");
+    std::vector<TensorPart> boxes;
+    for (const TensorPart& part : parts) {
+      OTT_RETURN_IF_ERROR(CheckFlat(part, flat));
+      Dims origin;
+      for (size_t dim = 0; dim < whole.size(); ++dim) origin.push_back(part.offset[dim] * local[dim]);
+      const char* data = static_cast<const char*>(part.tensor.view.data());
+      AddBoxes(part.tensor, local, 0, origin, part.offset.back(),
+               part.offset.back() + part.tensor.view.num_elements(), &data, &boxes);
+    }
+    return boxes;
+  }
+
+  // A range of one rank's elements.
+  static absl::Status CheckFlat(const TensorPart& part, const Dims& flat) {
+    const TensorView& view = part.tensor.view;
+    bool fits = part.offset.size() == flat.size() && view.shape().size() == flat.size() &&
+                view.is_contiguous() && view.num_elements() == view.shape().back() &&
+                view.num_elements() <= flat.back() - part.offset.back();
+    for (size_t dim = 0; fits && dim < flat.size(); ++dim) fits = part.offset[dim] < flat[dim];
+    return fits ? absl::OkStatus() : NotUnderstood("a part that is no range of a rank's elements");
+  }
+
+  // Adds the row-major elements [begin, end) of the last dimensions of a rank's box, of which there are at
+  // most 2 * dimensions - 1 boxes. origin: of what the range lies in. data: the first of them, moved behind
+  // them.
+  static void AddBoxes(const Tensor& tensor, const Dims& local, size_t dim, Dims origin, int64_t begin,
+                       int64_t end, const char** data, std::vector<TensorPart>* boxes) {
+    int64_t row = 1;
+    for (size_t inner = dim + 1; inner < local.size(); ++inner) row *= local[inner];
+    while (begin < end) {
+      const int64_t first = begin / row;
+      const int64_t num_rows = (end - begin) / row;
+      const bool is_whole = begin % row == 0 && num_rows > 0;
+      const int64_t stop = is_whole ? begin + num_rows * row : std::min(end, (first + 1) * row);
+      Dims at = origin;
+      at[dim] += first;
+      if (is_whole) {
+        Dims shape(local.size(), 1);
+        shape[dim] = num_rows;
+        std::copy(local.begin() + dim + 1, local.end(), shape.begin() + dim + 1);
+        boxes->push_back(
+            {{TensorView(*data, tensor.view.dtype(), shape), tensor.owner, tensor.file_backed}, at});
+        *data += num_rows * row * SizeOf(tensor.view.dtype());
+      } else {
+        AddBoxes(tensor, local, dim + 1, at, begin - first * row, stop - first * row, data, boxes);
+      }
+      begin = stop;
+    }
   }
 
   // Returns the first element of the state of the tensor's properties, its dtype.

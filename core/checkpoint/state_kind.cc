@@ -19,7 +19,8 @@ StateKind KindOfOptimizerEntry(std::string_view path, std::string_view last) {
   if (IsOneOf(last, {"step", "steps", "num_steps"})) return StateKind::kStep;
   if (Contains(path, "scaler") || Contains(path, "loss_scale") || last == "overflow")
     return StateKind::kScaler;
-  if (Contains(path, "param_groups") || Contains(path, "__class__")) return StateKind::kHyperparameters;
+  if (Contains(path, "param_groups") || Contains(path, "__class__") || last == "param_state_sharding_type")
+    return StateKind::kHyperparameters;
   if (Contains(path, "master") || Contains(path, "fp32_from") || Contains(path, "fp32_flat_groups") ||
       Contains(path, "fp32_param") || Contains(path, ".state.param.") || IsOneOf(last, {"param", "fp32"})) {
     return StateKind::kMasterWeights;

@@ -1,20 +1,29 @@
-"""Writes megatron_core_1 and _2, distributed checkpoints of Megatron-core 0.16.1 and its distributed optimizer, on one and two ranks.
+"""Writes distributed checkpoints of Megatron-core and its distributed optimizer: make_megatron_testdata.py NAME...
 
-The weights are those of llama_hf.safetensors, which a step of Adam with a rate of 0 leaves as they are. Two ranks are tensor-parallel.
-Megatron-core asks for a GPU: its tensors are made on the CPU behind its back. Needs `pip install megatron-core`, beside PyTorch 2.13
-and safetensors.
+The weights are those of llama_hf.safetensors, which a step of Adam with a rate of 0 leaves as they are. Megatron-core asks for a GPU:
+its tensors are made on the CPU behind its back. Needs `pip install megatron-core==0.16.1`, beside PyTorch 2.13 and safetensors;
+megatron_flat needs 0.12.1, which is older than what it calls there.
 """
 
 import os
 import pickle
 import shutil
+import sys
 
+import numpy
 import torch
 from safetensors.torch import load_file
 
 os.chdir(os.path.dirname(os.path.abspath(__file__)))
 torch.cuda.synchronize = lambda *_: None
 torch.cuda.current_device = lambda: "cpu"
+# Tensor-parallel ranks, those of data parallelism, and the format of the optimizer.
+CASES = {
+    "megatron_core_1": (1, 1, "fully_reshardable"),
+    "megatron_core_2": (2, 1, "fully_reshardable"),
+    "megatron_buckets": (1, 2, "dp_reshardable"),
+    "megatron_flat": (2, 2, "fully_sharded_model_space"),
+}
 
 
 class OnCPU(torch.overrides.TorchFunctionMode):
@@ -62,9 +71,21 @@ def share(whole, parameter, ranks, rank):
     return whole.chunk(ranks, dims[0])[rank] if dims else whole
 
 
-def write(rank, ranks, path, store):
+def fit_old_megatron():
+    from megatron.core import fp8_utils
+    from megatron.core.dist_checkpointing.strategies import filesystem_async
+    from torch.distributed.checkpoint.filesystem import SerializationFormat
+
+    numpy.product = numpy.prod
+    write_item = filesystem_async._write_item
+    filesystem_async._write_item = lambda *arguments: write_item(*arguments, SerializationFormat.TORCH_SAVE)
+    fp8_utils._quantize_param_shard_impl = lambda *_: None
+
+
+def write(process, ranks, replicas, kind, path, store):
+    rank = process % ranks
     with OnCPU():
-        torch.distributed.init_process_group("gloo", f"file://{store}", rank=rank, world_size=ranks)
+        torch.distributed.init_process_group("gloo", f"file://{store}", rank=process, world_size=ranks * replicas)
         from megatron.core import dist_checkpointing, parallel_state
         from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
         from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
@@ -109,22 +130,29 @@ def write(rank, ranks, path, store):
         for name, whole in whole_weights.items():
             gradient = tuple(part.flip(0) for part in whole) if isinstance(whole, tuple) else whole.flip(0)
             parameters[name].main_grad.copy_(share(gradient, parameters[name], ranks, rank))
+        if kind == "fully_sharded_model_space":
+            fit_old_megatron()
         optimizer.step()
         state = {"model": model.sharded_state_dict()}
-        state["optimizer"] = optimizer.sharded_state_dict(state["model"], metadata={"distrib_optim_sharding_type": "fully_reshardable"})
+        if kind == "fully_sharded_model_space":
+            state["optimizer"] = optimizer.sharded_state_dict(state["model"], sharding_type=kind)
+        else:
+            state["optimizer"] = optimizer.sharded_state_dict(state["model"], metadata={"distrib_optim_sharding_type": kind})
         dist_checkpointing.save(state, path)
 
 
 if __name__ == "__main__":
-    for ranks in (1, 2):
-        path, store = os.path.abspath(f"megatron_core_{ranks}"), os.path.abspath(f"store_{ranks}")
+    for name in sys.argv[1:]:
+        ranks, replicas, kind = CASES[name]
+        path, store = os.path.abspath(name), os.path.abspath(f"store_{name}")
         shutil.rmtree(path, ignore_errors=True)
         os.makedirs(path)
-        torch.multiprocessing.start_processes(write, (ranks, path, store), ranks, start_method="spawn")
+        torch.multiprocessing.start_processes(write, (ranks, replicas, kind, path, store), ranks * replicas, start_method="spawn")
         os.remove(store)
         # The name of the folder on this machine is left out.
         with open(f"{path}/.metadata", "rb") as file:
             metadata = pickle.load(file)
-        metadata.storage_meta.checkpoint_id = os.path.basename(path)
+        if metadata.storage_meta:
+            metadata.storage_meta.checkpoint_id = os.path.basename(path)
         with open(f"{path}/.metadata", "wb") as file:
             pickle.dump(metadata, file)
