@@ -330,6 +330,7 @@ absl::StatusOr<std::optional<Checkpoint>> ReadTogether(const std::string& dir, i
   std::optional<Checkpoint> together;
   if (const std::string latest = LatestOf(dir); latest != dir) {
     OTT_ASSIGN_OR_RETURN(together, ReadFolder(latest, depth + 1));
+    absl::StrAppend(&together->format, " of ", fs::path(latest).filename().string());
     // Other folders are earlier checkpoints; files are of the latest one.
     remove([&](const std::string& name) {
       return name.rfind("latest", 0) == 0 || name == "zero_to_fp32.py" || name == "zero_to_torch.py" ||
@@ -431,6 +432,18 @@ std::map<int64_t, std::string> ListCheckpoints(const std::string& dir) {
     if (!checkpoints.emplace(*number, path).second) return {};
   }
   return checkpoints;
+}
+
+std::vector<std::string> ListOtherCheckpoints(const std::string& dir) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (NumberOfStep(name).has_value() || name[0] == '.') continue;
+    const std::string path = entry->path().string();
+    if (IsDirectory(path) ? IsCheckpoint(path) : IsRead(name) && !EndsWith(name, ".json")) names.insert(name);
+  }
+  return {names.begin(), names.end()};
 }
 
 std::vector<NamedTensor> ListValues(const Value& state) {

@@ -38,6 +38,9 @@ bool IsCheckpoint(const std::string& path);
 // iter_0000200, step_200.pt and epoch=1-step=200.ckpt, by that number, the last one in the name. Empty where
 // there is none, and where two have one number.
 std::map<int64_t, std::string> ListCheckpoints(const std::string& dir);
+// The names of other checkpoints in such a folder, such as last.ckpt: files but for JSON, and folders with
+// some.
+std::vector<std::string> ListOtherCheckpoints(const std::string& dir);
 
 // Returns all values of a state in its order, by path: tensors; numbers and bools, as tensors without
 // dimensions; texts and None (NamedTensor::Content::kText), as tensors without elements.

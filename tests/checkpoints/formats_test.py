@@ -3,7 +3,9 @@
 Equal states have no difference, and each of the faults is found and named.
 """
 
+import collections
 import copy
+import functools
 import itertools
 import json
 import os
@@ -58,6 +60,16 @@ STATE_FAULTS = {
 }
 RANDOM_FAULTS = {"random": (old_random, "random numbers", "rng_state.torch", "mismatch")}
 FAULTS = {**WEIGHT_FAULTS, **STATE_FAULTS, **RANDOM_FAULTS}
+
+
+class Made:
+    """Made by a call of what another call made."""
+
+    def __init__(self, how):
+        self.how = how
+
+    def __reduce__(self):
+        return functools.partial(Made, self.how), ()
 
 
 class FormatsTest(unittest.TestCase):
@@ -211,6 +223,14 @@ class FormatsTest(unittest.TestCase):
             ("large integer", 2**80, 2**80 + 1),
             ("past doubles", 2**53, 2**53 + 1),
             ("set", {1, 2}, {1, 3}),
+            ("Counter, as MultiStepLR's milestones", collections.Counter([30]), collections.Counter([40])),
+            ("key of many bits", {2**70: 1}, {2**71: 1}),
+            ("last of a long key", {tuple(range(9)): 1}, {(*range(8), 9): 1}),
+            ("innermost of a key", {(((((1,),),),),): 1}, {(((((2,),),),),): 1}),
+            ("attribute of a dictionary", with_attribute(collections.OrderedDict(), 1), with_attribute(collections.OrderedDict(), 2)),
+            ("what makes an object", Made(1), Made(2)),
+            ("text that is no UTF-8", "\ud800", "\ud801"),
+            ("moment in fewer bits", {"exp_avg": w}, {"exp_avg": w.bfloat16()}),
         ):
             with self.subTest(name):
                 code, text = self.compare_small({"model": {"w": w}, "x": a}, {"model": {"w": w}, "x": b})

@@ -1,4 +1,4 @@
-"""Damages checkpoints of each format at random, and shows them: mutate.py OTT [SECONDS_A_FORMAT [SEED]].
+"""Damages checkpoints of each format at random, and shows them: mutate.py OTT [SECONDS_A_FORMAT [SEED [FORMAT...]]].
 
 `ott show` has to end by itself in ten seconds, with 0 or 2 and within 4 GiB of addresses beside the file, and 2 has to come with
 an error. Prints a line a format; what breaks the rule is kept, and ends the script with 1.
@@ -19,6 +19,7 @@ import writers
 OTT = sys.argv[1]
 SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else 120
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+FORMATS = sys.argv[4:] or [*writers.WHOLE, *writers.TRAINED, *writers.WEIGHTS]
 NUMBERS = [0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**63 - 1, 2**63, 2**64 - 1]
 
 
@@ -68,15 +69,14 @@ def main():
     draw = random.Random(SEED)
     failed = False
     with tempfile.TemporaryDirectory() as folder:
-        formats = [*writers.WHOLE, *writers.TRAINED, *writers.WEIGHTS]
-        for name in formats:
+        for name in FORMATS:
             writers.write(name, {"same": state}, folder)
         contents = {}
-        for name in formats:
+        for name in FORMATS:
             for file in files_of(os.path.join(folder, f"{name}.same")):
                 with open(file, "rb") as opened:
                     contents[file] = opened.read()
-        for name in formats:
+        for name in FORMATS:
             path = os.path.join(folder, f"{name}.same")
             files = files_of(path)
             tries, end = 0, time.monotonic() + SECONDS

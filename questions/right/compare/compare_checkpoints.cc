@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/checkpoint/checkpoint.h"
+#include "ott/core/checkpoint/distributed_checkpoint.h"
 #include "ott/core/checkpoint/torch_objects.h"
 #include "ott/core/tensor/scattered_elements.h"
 #include "ott/questions/right/compare/checkpoint_names.h"
@@ -70,6 +71,80 @@ void AcceptTied(const Tensors& reference, const Tensors& current, std::vector<Na
       break;
     }
   }
+}
+
+// Weights are copied in fewer bits on purpose; a training that goes on with such moments or master weights
+// does something else.
+void RefuseRounded(std::vector<NamedComparison>* results) {
+  for (NamedComparison& result : *results) {
+    const StateKind kind = StateKindOfResult(result);
+    const bool is_kept_exact = kind == StateKind::kMoments || kind == StateKind::kMasterWeights;
+    if (is_kept_exact && result.comparison.rounded && Passes(result.comparison.status))
+      result.comparison.status = CompareStatus::kDTypeDiffers;
+  }
+}
+
+// How many elements Megatron's optimizer has in each of its buckets (dp_reshardable) or, as one object, of
+// its ranks (dp_zero_gather_scatter).
+std::map<std::string, int64_t> BucketsOf(const Tensors& tensors) {
+  std::map<std::string, int64_t> buckets;
+  for (const auto& [path, tensor] : tensors) {
+    const bool is_of_ranks =
+        path.find("optimizer.distributed.dp_group_idx_") != path.npos &&
+        (path.find(".bucket_idx_") != path.npos || path.find(".param_state") != path.npos);
+    if (is_of_ranks) buckets[path.substr(0, path.rfind('.'))] = tensor->view.num_elements();
+  }
+  return buckets;
+}
+
+// What lies in buckets depends on the number of tensor- and pipeline-parallel ranks: it is no difference, and
+// no pass, if these are others.
+void LeaveOutBuckets(const Tensors& reference, const Tensors& current, std::vector<NamedComparison>* results,
+                     std::vector<std::string>* problems) {
+  const auto has_optimizer = [](const Tensors& tensors) {
+    return std::any_of(tensors.begin(), tensors.end(), [](const auto& entry) {
+      return StateKindOf(entry.first, !entry.second->view.shape().empty()) == StateKind::kMoments;
+    });
+  };
+  if (BucketsOf(reference) == BucketsOf(current) || !has_optimizer(reference) || !has_optimizer(current))
+    return;
+  const auto depends_on_ranks = [](const NamedComparison& result) {
+    const std::string& path = result.path;
+    const bool is_one_sided = result.comparison.status == CompareStatus::kMissing ||
+                              result.comparison.status == CompareStatus::kExtra;
+    return !Passes(result.comparison.status) && path.find("optimizer.") != path.npos &&
+           (is_one_sided || path.find(".bucket_idx_") != path.npos ||
+            path.find(".param_state") != path.npos || path.find(".per_bucket_numel") != path.npos);
+  };
+  const auto kept = std::stable_partition(results->begin(), results->end(),
+                                          [&](const auto& result) { return !depends_on_ranks(result); });
+  if (kept == results->end()) return;
+  problems->push_back(absl::StrCat(
+      results->end() - kept, " values of the optimizer were not compared, such as ", kept->path,
+      ": Megatron's buckets hold them by tensor- and pipeline-parallel rank; ", kFullyReshardable));
+  results->erase(kept, results->end());
+}
+
+// Megatron writes the steps of the parameters that the first rank happens to hold: those of others are on one
+// side alone, and are no difference beside the steps of param_groups.
+void LeaveOutStepsOfFirstRank(std::vector<NamedComparison>* results, std::vector<std::string>* notes) {
+  const auto is_step_of = [](const NamedComparison& result, const char* what) {
+    const std::string& path = result.path;
+    return path.find(what) != path.npos && path.substr(path.rfind('.') + 1) == "step";
+  };
+  const bool have_steps = std::any_of(results->begin(), results->end(), [&](const auto& result) {
+    return is_step_of(result, "optimizer.param_groups.") && Passes(result.comparison.status);
+  });
+  if (!have_steps) return;
+  const auto kept = std::stable_partition(results->begin(), results->end(), [&](const auto& result) {
+    const CompareStatus status = result.comparison.status;
+    return !is_step_of(result, "optimizer.param_state.") ||
+           (status != CompareStatus::kMissing && status != CompareStatus::kExtra);
+  });
+  if (kept == results->end()) return;
+  notes->push_back(absl::StrCat(kept->path, " (and ", results->end() - kept - 1,
+                                " more) is on one side alone, whose first rank held that parameter"));
+  results->erase(kept, results->end());
 }
 
 // Takes requires_grad out of what a state has beside its tensors, by their path.
@@ -293,6 +368,9 @@ absl::StatusOr<CheckpointComparison> CompareCheckpoints(const std::string& refer
   ListInto("", reference.state, &reference_tensors);
   ListInto("", current.state, &current_tensors);
   AcceptTied(reference_tensors, current_tensors, &results, &result.notes);
+  LeaveOutBuckets(reference_tensors, current_tensors, &results, &result.problems);
+  LeaveOutStepsOfFirstRank(&results, &result.notes);
+  RefuseRounded(&results);
   Recognizer(reference_tensors, current_tensors).Explain(&results);
   std::stable_sort(results.begin(), results.end(), [](const NamedComparison& a, const NamedComparison& b) {
     return StateKindOfResult(a) < StateKindOfResult(b);

@@ -66,6 +66,22 @@ TEST(CompareCheckpoints, MegatronsDistributedOptimizerIsTheSameOnAnyNumberOfRank
                     HasSubstr("master weights equal (9)")));
 }
 
+TEST(CompareCheckpoints, FlatPartsOfMegatronsOlderOptimizerArePartsOfWholeTensors) {
+  EXPECT_THAT(
+      ToText(Compare(Data("megatron_core_1"), Data("megatron_flat"), /*bitwise=*/true)),
+      AllOf(HasSubstr("weights equal (9), optimizer moments equal (18)"),
+            HasSubstr("note: common.optimizer.param_state.0.step (and 7 more) is on one side alone")));
+}
+
+TEST(CompareCheckpoints, BucketsOfMegatronsOptimizerAreNoDifferenceAndNoPass) {
+  const RunsComparison comparison =
+      Compare(Data("megatron_core_1"), Data("megatron_buckets"), /*bitwise=*/true);
+  EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
+  EXPECT_THAT(ToText(comparison),
+              AllOf(HasSubstr("weights equal (9)"), HasSubstr("values of the optimizer were not compared"),
+                    HasSubstr("save it with --dist-ckpt-optim-fully-reshardable")));
+}
+
 TEST(CompareCheckpoints, WhatIsMissingIsNamedByKind) {
   EXPECT_THAT(
       Text("whole.pt", "weights.safetensors"),
@@ -266,6 +282,26 @@ TEST(CompareCheckpoints, AResumedSeriesSaysFromWhichStepEachStateDiffers) {
   EXPECT_THAT(ToText(Compare(dir + "/run", dir + "/same")),
               AllOf(HasSubstr("problem: iteration 300 only in the reference"),
                     HasSubstr("verdict: could not compare")));
+  std::filesystem::remove_all(dir);
+}
+
+TEST(CompareCheckpoints, WhatLiesBesideASeriesIsComparedToo) {
+  const std::string dir = absl::StrCat(testing::TempDir(), "/beside");
+  for (const char* const side : {"run", "same", "other"}) {
+    for (const char* const name : {"step_100.pt", "step_200.pt", "last.pt"}) {
+      const std::string path = absl::StrCat(dir, "/", side, "/", name);
+      ASSERT_TRUE(MakeDirectories(std::filesystem::path(path).parent_path().string()).ok());
+      const bool differs = side == std::string("other") && name == std::string("last.pt");
+      std::filesystem::copy_file(Data(differs ? "fault_bit.pt" : "whole.pt"), path);
+    }
+  }
+  EXPECT_EQ(Compare(dir + "/run", dir + "/same").verdict(), Verdict::kEqual);
+  EXPECT_THAT(ToText(Compare(dir + "/run", dir + "/other")),
+              HasSubstr("first divergence: last.pt.model.1.weight: mismatch"));
+  std::filesystem::remove(dir + "/same/last.pt");
+  EXPECT_THAT(
+      ToText(Compare(dir + "/run", dir + "/same")),
+      AllOf(HasSubstr("problem: last.pt only in the reference"), HasSubstr("verdict: could not compare")));
   std::filesystem::remove_all(dir);
 }
 

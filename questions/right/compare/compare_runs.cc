@@ -199,14 +199,15 @@ std::vector<StateSummary> SummarizeStates(const TreeComparison& comparison) {
   return states;
 }
 
-// step: of a series.
+// step: of a series. name: that of a checkpoint beside the series, in front of its values' paths; or empty.
 absl::Status CompareTwoCheckpoints(const std::string& reference, const std::string& current,
-                                   std::optional<int64_t> step, const CompareRunsOptions& options,
-                                   RunsComparison* result) {
+                                   std::optional<int64_t> step, const std::string& name,
+                                   const CompareRunsOptions& options, RunsComparison* result) {
   OTT_ASSIGN_OR_RETURN(CheckpointComparison comparison,
                        CompareCheckpoints(reference, current, options.compare,
                                           options.names.has_value() ? &*options.names : nullptr));
   std::vector<StateSummary> states = SummarizeStates(comparison.results);
+  for (NamedComparison& named : comparison.results.results) named.path = ConcatenatePaths(name, named.path);
   result->dumps.push_back(Summarize(std::move(comparison.results), std::nullopt, step, options));
   result->dumps.back().states = std::move(states);
   for (auto [from, to] :
@@ -239,7 +240,19 @@ absl::Status CompareSeries(const CompareRunsOptions& options, RunsComparison* re
     if (!only->empty()) result->problems.push_back(DescribeIterations(*only) + where);
   }
   for (const int64_t step : steps.common) {
-    OTT_RETURN_IF_ERROR(CompareTwoCheckpoints(reference.at(step), current.at(step), step, options, result));
+    OTT_RETURN_IF_ERROR(
+        CompareTwoCheckpoints(reference.at(step), current.at(step), step, "", options, result));
+  }
+  const Overlap<std::string> others(ListOtherCheckpoints(result->reference),
+                                    ListOtherCheckpoints(result->current));
+  for (const auto& [only, where] :
+       {std::pair(&others.only_in_reference, kOnlyInReference), {&others.only_in_current, kOnlyInCurrent}}) {
+    for (const std::string& name : *only) result->problems.push_back(name + where);
+  }
+  for (const std::string& name : others.common) {
+    OTT_RETURN_IF_ERROR(CompareTwoCheckpoints(absl::StrCat(result->reference, "/", name),
+                                              absl::StrCat(result->current, "/", name), std::nullopt, name,
+                                              options, result));
   }
   return absl::OkStatus();
 }
@@ -335,7 +348,7 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference_given,
       OTT_RETURN_IF_ERROR(CompareRunDirectories(options, &result));
       break;
     case Kind::kCheckpoint:
-      OTT_RETURN_IF_ERROR(CompareTwoCheckpoints(reference, current, std::nullopt, options, &result));
+      OTT_RETURN_IF_ERROR(CompareTwoCheckpoints(reference, current, std::nullopt, "", options, &result));
       break;
     case Kind::kCheckpoints:
       OTT_RETURN_IF_ERROR(CompareSeries(options, &result));

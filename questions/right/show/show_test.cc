@@ -38,7 +38,8 @@ TEST(Show, TheReportNamesFormatStateAndParts) {
 }
 
 TEST(Show, TheProgramThatWroteItIsNamedWhereItLeftItsVersion) {
-  EXPECT_THAT(ToText(Shown("zero_3")), HasSubstr("DeepSpeed ZeRO, written by DeepSpeed 0.19."));
+  EXPECT_THAT(ToText(Shown("zero_3")),
+              HasSubstr("DeepSpeed ZeRO of global_step2, written by DeepSpeed 0.19."));
   EXPECT_EQ(Shown("weights.pt").written_by, "");
 }
 
