@@ -1,6 +1,7 @@
-"""Times `ott compare` of two equal checkpoints beside reading both files, page cache warm: speed.py OTT [GIGABYTES [FOLDER]].
+"""Times `ott compare` of two equal checkpoints beside reading both files, page cache warm: speed.py OTT [GIGABYTES [FOLDER [FORMAT]]].
 
-Prints the seconds of each, how fast the comparison is relative to reading, and its largest resident set. Needs PyTorch.
+FORMAT: torch, legacy, safetensors or npz. Prints the seconds of each, how fast the comparison is relative to reading, and its
+largest resident set. Needs PyTorch.
 """
 
 import os
@@ -12,13 +13,22 @@ import time
 OTT = sys.argv[1]
 GIGABYTES = float(sys.argv[2]) if len(sys.argv) > 2 else 4
 FOLDER = sys.argv[3] if len(sys.argv) > 3 else None
-RUNS = 3
+FORMAT = sys.argv[4] if len(sys.argv) > 4 else "torch"
+RUNS = 5
 # In a process of its own: what is started from a large one begins with its resident set.
 WRITE = """
-import sys, torch
+import sys, numpy, torch
 layer = torch.randn(1 << 25)  # 128 MiB
-for path in sys.argv[2:]:
-    torch.save({f"layers.{i}": layer.roll(i) for i in range(int(sys.argv[1]))}, path)
+layers = {f"layers.{i}": layer.roll(i) for i in range(int(sys.argv[2]))}
+for path in sys.argv[3:]:
+    if sys.argv[1] == "safetensors":
+        import safetensors.torch
+        safetensors.torch.save_file(layers, path)
+    elif sys.argv[1] == "npz":
+        with open(path, "wb") as file:
+            numpy.savez(file, **{name: tensor.numpy() for name, tensor in layers.items()})
+    else:
+        torch.save(layers, path, _use_new_zipfile_serialization=sys.argv[1] == "torch")
 """
 
 
@@ -37,7 +47,7 @@ def seconds(work):
 
 with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
     paths = [os.path.join(folder, name) for name in ("a.pt", "b.pt")]
-    subprocess.run([sys.executable, "-c", WRITE, str(max(1, round(GIGABYTES * 8))), *paths], check=True)
+    subprocess.run([sys.executable, "-c", WRITE, FORMAT, str(max(1, round(GIGABYTES * 8))), *paths], check=True)
 
     def read_both():
         for path in paths:
@@ -46,7 +56,7 @@ with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
     resident = []
 
     def compare():
-        process = subprocess.Popen([OTT, "compare", "--bitwise", *paths], stdout=subprocess.DEVNULL)
+        process = subprocess.Popen([OTT, "compare", *paths], stdout=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         assert status == 0, "the files are not equal"
         resident.append(usage.ru_maxrss)
