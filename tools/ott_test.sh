@@ -105,9 +105,13 @@ expect 2 "$dumps" crosscheck "$dumps"
 expect 2 'run.json' crosscheck "$dumps" "$dumps"
 expect 2 "$dumps.*run.json" crosscheck --reference-ranks 0,1 --replicated '*' "$dumps" "$dumps"
 
-"$ott" compare "$dumps/reference" "$dumps/same" > /dev/full 2> "$dumps/full"
-[[ $? == 2 ]] && grep -q 'standard output: No space left' "$dumps/full" ||
-  { echo "output that is lost goes unnoticed" >&2; failures=$((failures + 1)); }
+if [[ -c /dev/full ]]; then
+  "$ott" compare "$dumps/reference" "$dumps/same" > /dev/full 2> "$dumps/full"
+  [[ $? == 2 ]] && grep -q 'standard output: No space left' "$dumps/full" ||
+    { echo "output that is lost goes unnoticed" >&2; failures=$((failures + 1)); }
+else
+  echo "/dev/full is no device here: whether lost output is noticed is not tested" >&2
+fi
 
 limited=$( (ulimit -f 0; "$ott" compare --format=junit -o "$dumps/limited.xml" "$dumps/reference" "$dumps/same") 2>&1)
 [[ $? == 2 && $limited == *limited.xml* ]] || { echo "a limit of files ends it otherwise: $limited" >&2; failures=$((failures + 1)); }
