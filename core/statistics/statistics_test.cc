@@ -196,10 +196,31 @@ TEST(GroupSequential, OneLookHasTheWholeError) {
   EXPECT_THAT(GroupSequentialLevels({1}, 0.01), ElementsAre(DoubleNear(0.01, 1e-9)));
 }
 
+// By adding up the density of the sum at the first look.
+TEST(GroupSequential, TheSecondOfTwoLooksSpendsTheRest) {
+  for (const double first : {0.1, 0.5, 0.9}) {
+    constexpr double kError = 0.2;
+    const std::vector<double> levels = GroupSequentialLevels({first, 1}, kError);
+    EXPECT_NEAR(levels[0], kError * SpentError(first), 1e-9);
+    const double bound = -NormalQuantile(levels[0] / 2) * std::sqrt(first);
+    const double last = -NormalQuantile(levels[1] / 2), deviation = std::sqrt(1 - first);
+    constexpr int kSteps = 20000;
+    const double step = 2 * bound / kSteps;
+    double spent = 0;
+    for (int i = 0; i < kSteps; ++i) {
+      const double sum = (i + 0.5) * step - bound;
+      const double density = std::exp(-sum * sum / (2 * first)) / std::sqrt(2 * M_PI * first);
+      spent += step * density *
+               (NormalProbability((sum - last) / deviation) + NormalProbability((-last - sum) / deviation));
+    }
+    EXPECT_NEAR(spent, kError * (1 - SpentError(first)), 1e-6) << first;
+  }
+}
+
 TEST(GroupSequential, EachLookSpendsWhatItMay) {
   const std::vector<double> information = {0.2, 0.5, 0.6, 1};
   constexpr double kError = 0.2;
-  constexpr int kRuns = 100000;
+  constexpr int kRuns = 20000;
   const std::vector<double> levels = GroupSequentialLevels(information, kError);
   std::mt19937_64 random(5);
   std::normal_distribution<double> normal;

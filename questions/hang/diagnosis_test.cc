@@ -408,6 +408,8 @@ TEST(DiagnoseHang, EverybodyInDataWaitsForWhatIsOutside) {
             "everybody waits for what is outside of the job: ranks 0-3 are in \"data\" since 100 s");
   test.Call(0, 0, 1, "allreduce");
   EXPECT_EQ(Diagnose(test).causes(0).kind(), HangCause::OUTSIDE);
+  test.Call(1, 0, 1, "allreduce");
+  EXPECT_EQ(Diagnose(test).causes(0).kind(), HangCause::NEVER_CAME) << "of half of them";
 }
 
 TEST(DiagnoseHang, RanksThatComputeInOnePlaceWork) {
@@ -505,6 +507,13 @@ TEST(DiagnoseHang, WhereAllCameAndNoneLeftNobodyIsBlamed) {
   const HangVerdict verdict = Diagnose(test);
   EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
   EXPECT_THAT(verdict.verdict(), HasSubstr("all came to allreduce #412"));
+  EXPECT_THAT(verdict.suspects(), IsEmpty());
+  // The only one that has called less elsewhere may have left something out.
+  const int other = test.Group("tp0", {0, 1, 2, 3});
+  for (int rank = 0; rank < 4; ++rank) test.Complete(rank, other, rank == 3 ? 6 : 7);
+  EXPECT_THAT(Diagnose(test).suspects(), ElementsAre(3));
+  test.Complete(2, other, 6);
+  EXPECT_THAT(Diagnose(test).suspects(), IsEmpty());
 }
 
 TEST(DiagnoseHang, WhoNeverLeftWhatOthersCompletedIsNamed) {
@@ -525,6 +534,22 @@ TEST(DiagnoseHang, WhoNeverLeftWhatOthersCompletedIsNamed) {
   EXPECT_THAT(verdict.culprits(), ElementsAre(1));
   EXPECT_EQ(verdict.verdict(),
             "rank 1 never left allreduce #5 of group dp0 (iteration 103); it is in \"allreduce\" since 50 s");
+}
+
+TEST(DiagnoseHang, OfThoseThatNeverLeftMostAreNotToBlameAndHalfAre) {
+  for (const int num_standing : {1, 2, 3}) {
+    JobForTest test(4);
+    const int world = test.Group("dp0", {0, 1, 2, 3});
+    for (int rank = 0; rank < 4; ++rank) {
+      test.Complete(rank, world, 4);
+      test.Call(rank, world, 5, "barrier", rank < num_standing ? Progress::kEntered : Progress::kCompleted);
+      if (rank >= num_standing) test.Call(rank, world, 6, "allreduce");
+    }
+    const HangVerdict verdict = Diagnose(test);
+    const std::vector<int> culprits(verdict.culprits().begin(), verdict.culprits().end());
+    const std::vector<int> expected[] = {{0}, {0, 1}, {}};
+    EXPECT_EQ(culprits, expected[num_standing - 1]) << verdict.verdict();
+  }
 }
 
 TEST(DiagnoseHang, ADeviceThatNeverBeganIsNamed) {

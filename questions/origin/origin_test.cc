@@ -2,6 +2,7 @@
 
 #include "ott/questions/origin/origin.h"
 
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -179,13 +180,13 @@ TEST_F(OriginOfHandWrittenLogs, AValueThatChangesBetweenTwoOperationsIsAnInput) 
 
 TEST_F(OriginOfHandWrittenLogs, HowItSpreadsIsATree) {
   HandWritten a = A();
-  a.Op("linear", {10}, 30);
+  a.Op("random", {}, 30);
   a.Op("gelu", {30}, 40);
   a.Op("argmax", {40}, 3);
   a.Op("other", {5}, 6);
   a.Finish();
   HandWritten b = B();
-  b.Op("linear", {10}, 33);
+  b.Op("random", {}, 33);
   b.Op("gelu", {33}, 44);
   b.Op("argmax", {44}, 3);
   b.Op("other", {5}, 6);
@@ -197,6 +198,9 @@ TEST_F(OriginOfHandWrittenLogs, HowItSpreadsIsATree) {
   EXPECT_EQ(verdict->spread(1).depth(), 2);
   EXPECT_EQ(verdict->spread(0).parent(), -1);
   EXPECT_EQ(verdict->spread(1).parent(), 0);
+  EXPECT_NEAR(verdict->spread(0).input_difference(), 3 / std::sqrt(33 * 33 + 14), 1e-3);
+  EXPECT_NEAR(verdict->spread(0).relative_difference(), 4 / std::sqrt(44 * 44 + 14), 1e-3);
+  EXPECT_EQ(verdict->spread(1).relative_difference(), 0);
   EXPECT_EQ(verdict->num_swallow_after(), 1);
   EXPECT_THAT(FormatOrigin(*verdict), AllOf(HasSubstr("\n    argmax: "), HasSubstr("swallowed")));
   EXPECT_EQ(verdict->differences_size(), 4);
@@ -340,6 +344,7 @@ TEST_F(OriginOfRoundedInputs, AnOperationThatIsWrongEachTimeIsFound) {
   const auto verdict = FindAmongRounded(30.02f, 60.04f);
   ASSERT_TRUE(verdict.ok()) << verdict.status();
   EXPECT_EQ(verdict->operation(), "linear") << FormatOrigin(*verdict);
+  EXPECT_THAT(verdict->verdict(), HasSubstr(" times what rounding and its inputs explain"));
 }
 
 TEST_F(OriginOfRoundedInputs, AnOperationThatIsFurtherOffThanRoundingInsideOfItIsFound) {
@@ -619,6 +624,7 @@ TEST_F(OriginOfHandWrittenLogs, RanksThatLeftNothingAreMissedWhereRunJsonIsDamag
   const auto verdict = Find();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
   EXPECT_EQ(verdict->kind(), OriginVerdict::UNKNOWN);
+  EXPECT_EQ(verdict->world_size(), 1);
 }
 
 // Three iterations of an operation that reads what another one made, and a parameter that nobody logged.

@@ -137,6 +137,8 @@ TEST(MergeStats, NamesTheStragglerThatItselfWaitsLeast) {
   EXPECT_NEAR(stats.straggler().measurement_excess_seconds(), 0.008, 1e-4);
   EXPECT_NEAR(stats.straggler().work_seconds(), 0.020, 1e-9);
   EXPECT_NEAR(stats.straggler().slower_by(), 2.0 / 3, 0.02);
+  EXPECT_FALSE(stats.straggler().has_since_iteration());
+  EXPECT_FALSE(stats.straggler().has_until_iteration());
 }
 
 TEST(MergeStats, WhatIsMeasuredInSomeIterationsStandsForAll) {
@@ -331,6 +333,31 @@ TEST(MergeStats, SaysThatTheDelayIsOutsideAllMeasurements) {
   EXPECT_EQ(stats.straggler().measurement(), "");
   EXPECT_NEAR(stats.straggler().measurement_excess_seconds(), 0.017, 1e-4);
   EXPECT_THAT(stats.straggler().parts(), IsEmpty());
+}
+
+TEST(MergeStats, MeasurementsOfWhichNoneHasHalfOfTheExcessAreNamedIfTheyHaveItTogether) {
+  // Of 10 ms, three measurements have `each`.
+  for (const double each : {0.0015, 0.0018, 0.003}) {
+    std::vector<StopwatchStats> reports;
+    for (int rank = 0; rank < 4; ++rank) {
+      const double more = rank == 2 ? each : 0;
+      reports.push_back(Report(rank, 0.040,
+                               {{"data", 0.004 + more},
+                                {"forward", 0.004 + more},
+                                {"backward", 0.004 + more},
+                                {"allreduce*", rank == 2 ? 0.010 : 0.020}}));
+      for (Measurement& measurement : *reports.back().mutable_measurements()) measurement.set_outermost(true);
+    }
+    const ClusterStats stats = MergeStats(reports, 4);
+    ASSERT_EQ(stats.straggler().rank(), 2);
+    EXPECT_EQ(stats.straggler().measurement(), "");
+    EXPECT_EQ(stats.straggler().parts_size(), 3 * each > 0.005 ? 3 : 0) << each;
+    for (const StragglerPart& part : stats.straggler().parts())
+      EXPECT_NEAR(part.excess_seconds(), each, 1e-5);
+    if (3 * each < 0.005) {
+      EXPECT_NEAR(stats.straggler().measurement_excess_seconds(), 0.010 - 3 * each, 1e-4);
+    }
+  }
 }
 
 TEST(MergeStats, ARankWithoutAMeasurementIsNoStragglerAndHidesNone) {

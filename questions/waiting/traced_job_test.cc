@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -238,6 +239,38 @@ TEST(TracedJob, FiguresOfEachRankAreALineOfJson) {
     expect("total_comm_time", rank.split.communication);
     expect("total_memcpy_time", rank.split.copies);
   }
+}
+
+TEST(TracedJob, CollectivesAreATableOfTheirMeans) {
+  CollectiveSum sum;
+  sum.kind.name = "allreduce";
+  sum.num_ranks = 2;
+  sum.count = 5;
+  sum.num_complete = 4;
+  sum.transfer = 8 * kMillisecond;
+  sum.wait = 4 * kMillisecond;
+  sum.longest_wait = 3 * kMillisecond;
+  sum.message_bytes = 2e6;
+  sum.bus_bytes = 4e6;
+  sum.last_rank = 1;
+  sum.num_last = 3;
+  TracedJob job;
+  job.collectives.assign(4, sum);
+  job.collectives[1].num_complete = 1;
+  job.collectives[2].num_complete = 0;
+  job.collectives[2].num_ranks = 1;
+  const std::vector<std::string> lines = absl::StrSplit(FormatCollectives(job, 3), '\n');
+  ASSERT_EQ(lines.size(), 6U) << FormatCollectives(job, 3);
+  const auto words = [&](size_t line) {
+    return absl::StrJoin(std::vector<std::string>(absl::StrSplit(lines[line], ' ', absl::SkipEmpty())), " ");
+  };
+  EXPECT_EQ(words(1), "allreduce 2 2 MB 5 2 ms 1 2 1 ms 3 ms rank 1 (3 of 4)");
+  EXPECT_EQ(words(2), "allreduce 2 2 MB 5 8 ms 0.25 0.5 4 ms 3 ms rank 1 (3 of 1)");
+  EXPECT_EQ(words(3), "allreduce 1 2 MB 5 - 0 0 - - -");
+  EXPECT_EQ(lines[4], "and 1 more");
+  EXPECT_EQ(lines[5], "");
+  job.num_incomplete = 7;
+  EXPECT_THAT(FormatCollectives(job, 3), HasSubstr("\n7 collectives are missing on a traced rank"));
 }
 
 // The small form of hold_up_rates.
