@@ -82,6 +82,7 @@ TEST(Safetensors, HeadersThatLieAreErrors) {
            "{}",
            "{\"dtype\":\"F33\",\"shape\":[1],\"data_offsets\":[0,4]}",
            "{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}",
+           "{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,4]}",
            "{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}",
            "{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}",
            "{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}",
