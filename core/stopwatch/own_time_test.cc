@@ -3,6 +3,9 @@
 
 #include "ott/core/stopwatch/own_time.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -153,6 +156,17 @@ TEST_F(OwnTimeTest, InShortIterationsTheKernelIsAskedOnceInFourMilliseconds) {
   const auto& own = stats.own_work();
   EXPECT_GE(own.num_watched_iters(), 500);
   EXPECT_NEAR(own.cpu_seconds() / static_cast<double>(own.num_watched_iters()), 50e-6, 20e-6);
+}
+
+TEST_F(OwnTimeTest, InALongRunOfShortIterationsTheKernelIsAskedOnceInSixteenMilliseconds) {
+  const auto train = [&] { Train([&] { now_ns += 150'000; }); };
+  for (int i = 0; i < 150; ++i) train();
+  num_reads = 0;
+  const uint64_t begin = now_ns;
+  for (int i = 0; i < 50; ++i) train();
+  const auto milliseconds = static_cast<int>((now_ns - begin) / 1'000'000);
+  EXPECT_LE(num_reads, milliseconds / 16 + 1);
+  EXPECT_GE(num_reads, milliseconds / 17);
 }
 
 TEST_F(OwnTimeTest, AKernelThatAnswersSlowlyIsAskedForOnePartIn200OfTheTime) {
@@ -312,6 +326,15 @@ TEST(ThreadTimes, AreThoseOfThisMoment) {
     }
     EXPECT_GE((*ReadThreadTimes() - *before).on_cpu, kSpun);
   }
+}
+
+TEST(ThreadTimes, OfAProcessThatWasForkedAreNotThoseOfItsParent) {
+  if (!ReadThreadTimes().has_value()) GTEST_SKIP() << "this kernel does not tell";
+  const pid_t child = fork();
+  if (child == 0) _exit(ReadThreadTimes().has_value() ? 1 : 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(ThreadTimes, OfEachThreadAreItsOwn) {

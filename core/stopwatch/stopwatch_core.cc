@@ -466,7 +466,8 @@ bool StopwatchCore::FinishIter(Place place) {
   }
   iteration_start_ = now;
   ++num_finished_;
-  if (flight_recorder_ != nullptr) flight_recorder_->FinishIter(now, ThisThreadId());
+  if (flight_recorder_ != nullptr)
+    flight_recorder_->FinishIter(now, thread.id.load(std::memory_order_relaxed));
   counting_.store(num_finished_ >= options_.num_warmup_iters, std::memory_order_relaxed);
   if (hooks_.device() != nullptr) hooks_.device()->Read();
   const int64_t num_measured = num_finished_ - options_.num_warmup_iters;

@@ -1,8 +1,10 @@
 #include "ott/core/stopwatch/thread_times.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <charconv>
 #include <ctime>
 
@@ -12,7 +14,7 @@ namespace {
 // Open as long as the thread lives; reading it again is then one call of the kernel.
 class ThreadFile {
  public:
-  ThreadFile() : file_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)), process_(getpid()) {}
+  ThreadFile() : file_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)), forks_(Forks()) {}
   ThreadFile(const ThreadFile&) = delete;
   ThreadFile& operator=(const ThreadFile&) = delete;
   ~ThreadFile() {
@@ -20,11 +22,19 @@ class ThreadFile {
   }
 
   // In a process that was forked, the file is still of the thread that did.
-  int file() const { return getpid() == process_ ? file_ : -1; }
+  int file() const { return Forks() == forks_ ? file_ : -1; }
 
  private:
+  // Counts how many processes this one was forked from since it was asked first.
+  static int Forks() {
+    static std::atomic<int> forks{0};
+    static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+    static_cast<void>(registered);
+    return forks;
+  }
+
   const int file_;
-  const pid_t process_;
+  const int forks_;
 };
 
 // Up to this moment.

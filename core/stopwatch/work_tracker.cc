@@ -12,10 +12,12 @@ constexpr uint64_t kPicosecondsPerNanosecond = 1000;
 // Reads CPU times no sooner than this after they were read last. In the long run, a read costs
 // kPicosecondsPerRead, or kTimesOfRead times what it took if that is more, so that reads take at most one
 // part in kTimesOfRead of the time. Long iterations save up for the places where they have many of them. In
-// iterations shorter than kPicosecondsPerRead a read costs four times as much: it tells of several anyway.
+// iterations shorter than kPicosecondsPerRead a read tells of several anyway. It costs one part in
+// kShortReads of the time since the first one, within its bounds: what the last read misses is a small part.
 constexpr uint64_t kMinWatchedPicoseconds = 100'000'000;
 constexpr int64_t kPicosecondsPerRead = 1'000'000'000;
-constexpr int64_t kPicosecondsPerReadOfShort = 4 * kPicosecondsPerRead;
+constexpr int64_t kLeastPicosecondsPerReadOfShort = 4 * kPicosecondsPerRead;
+constexpr int64_t kShortReads = 64;
 constexpr int64_t kTimesOfRead = 200;
 constexpr int64_t kMostSavedPicoseconds = 16 * kPicosecondsPerRead;
 // Reads the CPU time of the process after iterations of so long together: only its mean counts.
@@ -52,15 +54,20 @@ void WorkTracker::Clear() {
 std::optional<ThreadTimes> WorkTracker::ReadTimes(ThreadWork& thread) const {
   if (!watch_cpu_) return std::nullopt;
   const uint64_t now = clock_->Ticks();
-  const int64_t per_read = has_short_iterations_.load(std::memory_order_relaxed) ? kPicosecondsPerReadOfShort
-                                                                                 : kPicosecondsPerRead;
+  int64_t per_read = kPicosecondsPerRead;
   int64_t saved = kMostSavedPicoseconds;
   if (thread.read_at) {
+    if (has_short_iterations_.load(std::memory_order_relaxed)) {
+      const uint64_t all = PicosecondsBetween(*clock_, thread.first_read_at, now);
+      per_read = std::clamp(static_cast<int64_t>(all) / kShortReads, kLeastPicosecondsPerReadOfShort,
+                            kMostSavedPicoseconds);
+    }
     const uint64_t passed = PicosecondsBetween(*clock_, *thread.read_at, now);
     saved = std::min(saved, thread.saved + static_cast<int64_t>(passed));
     if (passed < kMinWatchedPicoseconds || saved < per_read) return thread.times;
   }
   thread.times = environment_.read_thread_times();
+  if (!thread.read_at) thread.first_read_at = now;
   thread.read_at = now;
   const auto took = static_cast<int64_t>(PicosecondsBetween(*clock_, now, clock_->Ticks()));
   // Whoever lost the CPU meanwhile did not read for so long.

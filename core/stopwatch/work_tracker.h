@@ -22,6 +22,7 @@ struct ThreadWork {
   // The thread's times when they were last read, and when that was.
   std::optional<ThreadTimes> times;
   std::optional<uint64_t> read_at;
+  uint64_t first_read_at = 0;
   // Picoseconds that it could have read them more often until then; negative if it read them too often.
   int64_t saved = 0;
   // Collective scopes that run.
