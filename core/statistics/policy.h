@@ -22,7 +22,7 @@ inline constexpr double kWindowErrorShare = 0.05;
 // A part of a run that is like the rest may be told from it so often.
 inline constexpr double kPartError = 1e-4;
 // Hiccups that come to processes by chance may look so often as if they were one's own.
-inline constexpr double kHiccupError = 0.01;
+inline constexpr double kHiccupError = 0.001;
 // Replays of a job may mend, and blame, ranks that are like the others so often: over all sets of ranks and
 // kinds of work.
 inline constexpr double kBlameError = 0.001;

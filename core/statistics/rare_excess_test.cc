@@ -69,7 +69,7 @@ TEST(RareExcess, OfLikeProcessesHardlyEverAnyHasSoMany) {
 }
 
 TEST(RareExcess, OthersShortOnesDoNotCountBesideIt) {
-  const std::vector<double> own(10, 1);
+  const std::vector<double> own(11, 1);
   EXPECT_TRUE(IsMoreThanChance(own, {}, 2));
   EXPECT_FALSE(IsMoreThanChance(own, std::vector<double>(10, kHiccupOfOthersShare), 2));
   EXPECT_TRUE(IsMoreThanChance(own, std::vector<double>(10, 0.99 * kHiccupOfOthersShare), 2));

@@ -24,6 +24,14 @@ Saving Compare(const std::vector<double>& before, const std::vector<double>& aft
   return {1 - ratio, 1 - ratio - margin, 1 - ratio + margin};
 }
 
+// error: the standard error of what is mended, as a share of that.
+void Widen(double error, Saving& saving) {
+  const double margin = (saving.high - saving.low) / 2;
+  const double wider = std::hypot(margin, NormalQuantile(1 - kIntervalError / 2) * error * saving.share);
+  saving.low = saving.share - wider;
+  saving.high = saving.share + wider;
+}
+
 Scenario AllOf(Scenario::Times times) { return {times, times, 1, {}}; }
 
 }  // namespace
@@ -81,6 +89,7 @@ void PartReplayer::FindSavings(std::vector<JobPart>& parts, bool only_if_sure) c
     Saving& saving = parts[i].saving;
     parts[i].mended = std::move(replayed[i]);
     saving = SavingOf(parts[i].mended);
+    if (only_if_sure) Widen(replayer_.ErrorOfMended(scenarios[i]), saving);
     if (!job_.may_overlap) continue;
     std::vector<double> shortest = replayer_.Shortened(scenarios[i]);
     for (size_t step = 0; step < shortest.size(); ++step) shortest[step] = measured_[step] - shortest[step];

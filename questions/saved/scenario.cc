@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/location.h"
@@ -13,6 +14,22 @@
 #include "ott/core/statistics/rare_excess.h"
 
 namespace ott::saved {
+namespace {
+
+// Returns the mean, and its variance.
+std::pair<double, double> MeanWithVariance(const std::vector<double>& values) {
+  double sum = 0;
+  double squares = 0;
+  for (const double value : values) {
+    sum += value;
+    squares += value * value;
+  }
+  const auto count = static_cast<double>(values.size());
+  const double mean = sum / count;
+  return {mean, std::max(squares / count - mean * mean, 0.0) / (count - 1)};
+}
+
+}  // namespace
 
 std::vector<char> Select(const ReplayJob& job, absl::FunctionRef<bool(int rank, int kind)> selects) {
   std::vector<char> selection;
@@ -87,7 +104,11 @@ void ScenarioReplayer::AddUpSteps() {
   const size_t size = job_.ranks.size() * job_.kinds.size();
   has_kind_.resize(size);
   for (int step = 0; step < job_.graph.num_steps(); ++step) {
-    if (step == 0 || job_.steps[step].batch != job_.steps[step - 1].batch) batches_.emplace_back(size);
+    if (step == 0 || job_.steps[step].batch != job_.steps[step - 1].batch) {
+      batches_.emplace_back(size);
+      steps_of_batch_.push_back(0);
+    }
+    ++steps_of_batch_.back();
     std::vector<float>& of_step = steps_.emplace_back(size);
     const auto [first, last] = job_.graph.OperationsOf(step);
     for (int32_t i = first; i < last; ++i) {
@@ -156,9 +177,11 @@ bool ScenarioReplayer::IsRarelySlow(const Scenario& scenario, int kind) const {
   double all_late = 0;
   // Those in a row are one event.
   std::vector<double> events;
+  std::vector<int64_t> iterations;
   std::vector<double> events_of_others;
   std::set<size_t> before;
-  for (const std::vector<float>& step : steps_) {
+  for (size_t number = 0; number < steps_.size(); ++number) {
+    const std::vector<float>& step = steps_[number];
     std::set<size_t> late_ranks;
     std::vector<double> times;
     for (const size_t rank : compared) times.push_back(static_cast<double>(step[rank * num_kinds + kind]));
@@ -173,56 +196,84 @@ bool ScenarioReplayer::IsRarelySlow(const Scenario& scenario, int kind) const {
       if (rank == *selected) hiccups.push_back(late);
       if (before.count(rank) > 0) continue;
       (rank == *selected ? events : events_of_others).push_back(late);
+      if (rank == *selected) iterations.push_back(job_.steps[number].number);
     }
     before = std::move(late_ranks);
   }
   return IsRepeated(hiccups, all_late, num_iterations, iteration) &&
-         IsMoreThanChance(events, events_of_others, static_cast<int64_t>(compared.size()));
+         (IsRegular(iterations) ||
+          IsMoreThanChance(events, events_of_others, static_cast<int64_t>(compared.size())));
 }
 
-bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
+ScenarioReplayer::Compared ScenarioReplayer::Compare(const Scenario& scenario, int kind) const {
   const size_t num_kinds = job_.kinds.size();
-  const size_t num_ranks = job_.ranks.size();
-  if (batches_.size() < 3) return false;
-  // By Student's t, over what the mean of the selected takes longer than the mean of the others in each
-  // batch.
-  double sum = 0;
-  double squares = 0;
-  int64_t num_twice = 0;
   const std::vector<char> is_other = OthersOf(scenario, kind);
-  const auto num_others = std::count(is_other.begin(), is_other.end(), 1);
+  Compared compared;
+  for (size_t rank = 0; rank < job_.ranks.size(); ++rank) {
+    compared.num_selected += scenario.selection[rank * num_kinds + kind] != 0;
+    compared.num_others += is_other[rank] != 0;
+  }
+  if (compared.num_selected == 0 || compared.num_others == 0) return compared;
   for (const std::vector<double>& batch : batches_) {
     double of_selected = 0;
     double of_others = 0;
-    size_t num_selected = 0;
-    for (size_t rank = 0; rank < num_ranks; ++rank) {
-      const bool is_selected = scenario.selection[rank * num_kinds + kind] != 0;
-      num_selected += is_selected;
-      if (is_selected) of_selected += batch[rank * num_kinds + kind];
-      if (is_other[rank] != 0) of_others += batch[rank * num_kinds + kind];
+    for (size_t rank = 0; rank < job_.ranks.size(); ++rank) {
+      const size_t i = rank * num_kinds + kind;
+      if (scenario.selection[i] != 0) of_selected += batch[i];
+      if (is_other[rank] != 0) of_others += batch[i];
     }
-    if (num_selected == 0 || num_selected == num_ranks) return num_selected > 0;
-    const double mean_of_others = of_others / static_cast<double>(num_others);
-    const double excess = of_selected / static_cast<double>(num_selected) - mean_of_others;
-    num_twice += excess >= mean_of_others;
-    sum += excess;
-    squares += excess * excess;
+    compared.selected.push_back(of_selected / static_cast<double>(compared.num_selected));
+    compared.others.push_back(of_others / static_cast<double>(compared.num_others));
   }
-  const auto count = static_cast<double>(batches_.size());
-  const double mean = sum / count;
-  const double variance = std::max(squares / count - mean * mean, 0.0) / (count - 1);
+  return compared;
+}
+
+bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
+  if (batches_.size() < 3) return false;
+  const Compared compared = Compare(scenario, kind);
+  if (compared.selected.empty()) return compared.num_selected > 0;
+  // By Student's t, over what the mean of the selected takes longer than the mean of the others in each
+  // batch.
+  int64_t num_twice = 0;
+  std::vector<double> excess;
+  for (size_t batch = 0; batch < batches_.size(); ++batch) {
+    excess.push_back(compared.selected[batch] - compared.others[batch]);
+    num_twice += excess.back() >= compared.others[batch];
+  }
+  const auto count = static_cast<double>(excess.size());
+  const auto [mean, variance] = MeanWithVariance(excess);
   // Single ranks and the sets that are made of the worst of them.
-  const double num_tests = static_cast<double>(num_ranks * num_ranks * num_kinds);
+  const double num_tests = static_cast<double>(job_.ranks.size() * job_.ranks.size() * job_.kinds.size());
   // When a rank leaves a collective is also a matter of its place in it, and of who has its CPU; but not
   // nearly always by as much as that takes.
   if (job_.kinds[kind].communicates &&
-      (job_.taken_share > kMaxTakenOfLateLeaver ||
-       static_cast<double>(num_twice) < kNearlyAlways * static_cast<double>(batches_.size()))) {
+      (job_.taken_share > kMaxTakenOfLateLeaver || static_cast<double>(num_twice) < kNearlyAlways * count)) {
     return false;
   }
   if (mean > 0 && IsAlone(scenario, kind)) return true;
   if (IsRarelySlow(scenario, kind)) return true;
   return mean > 0 && mean >= StudentTQuantile(1 - kBlameError / num_tests, count - 1) * std::sqrt(variance);
+}
+
+double ScenarioReplayer::ErrorOfMended(const Scenario& scenario) const {
+  if (batches_.size() < 3) return 0;
+  std::vector<double> excess(batches_.size());
+  std::vector<double> others(batches_.size());
+  double ranks_of_others = 0;
+  for (size_t kind = 0; kind < job_.kinds.size(); ++kind) {
+    const Compared compared = Compare(scenario, static_cast<int>(kind));
+    if (compared.selected.empty() || !IsSurelySlow(scenario, static_cast<int>(kind))) continue;
+    ranks_of_others =
+        static_cast<double>(compared.num_others) / static_cast<double>(compared.num_selected) + 1;
+    for (size_t batch = 0; batch < batches_.size(); ++batch) {
+      excess[batch] += (compared.selected[batch] - compared.others[batch]) / steps_of_batch_[batch];
+      others[batch] += compared.others[batch] / steps_of_batch_[batch];
+    }
+  }
+  const auto [mean, variance] = MeanWithVariance(excess);
+  if (mean <= 0) return 0;
+  // What varies for all ranks alike is in the others' times alone, and what is mended in the excess alone.
+  return std::sqrt(std::min(variance, ranks_of_others * MeanWithVariance(others).second)) / mean;
 }
 
 double ScenarioReplayer::SureExcess(size_t rank) const {

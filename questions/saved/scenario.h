@@ -50,6 +50,10 @@ class ScenarioReplayer {
   // compares_ranks()
   double SureExcess(size_t rank) const;
 
+  // Returns the standard error of what a scenario mends, as a share of that; 0 if it mends nothing. How long
+  // a mended rank's work would take is known from the others' work, which differs from it by chance.
+  double ErrorOfMended(const Scenario& scenario) const;
+
   // Returns by how much work gets shorter that a scenario mends, in each step, in seconds: it saves no more
   // than that, also where others' waiting is not known.
   std::vector<double> Shortened(const Scenario& scenario) const;
@@ -80,6 +84,14 @@ class ScenarioReplayer {
   void AddUpSteps();
   // Returns the ranks with which those that a scenario selects in a kind are compared, by rank.
   std::vector<char> OthersOf(const Scenario& scenario, int kind) const;
+  // The mean times of selected and of other ranks in a kind, by batch; empty if either are none.
+  struct Compared {
+    std::vector<double> selected;
+    std::vector<double> others;
+    int64_t num_selected = 0;
+    int64_t num_others = 0;
+  };
+  Compared Compare(const Scenario& scenario, int kind) const;
   // Returns true if the ranks that a scenario selects in a kind take longer for it than the others of their
   // stages, or than all others if it selects whole stages. It is so sure that of all sets of ranks and all
   // kinds hardly ever one looks so by chance.
@@ -107,6 +119,8 @@ class ScenarioReplayer {
   std::vector<std::vector<double>> batches_;
   std::vector<std::vector<float>> steps_;
   std::vector<char> has_kind_;
+  // By batch: how many.
+  std::vector<double> steps_of_batch_;
 };
 
 }  // namespace ott::saved
