@@ -66,6 +66,9 @@ struct ReplayJob {
   bool knows_who_waits = true;
   // True if collectives seem to run beside the work, so that who waits for whom in them is not known.
   bool may_overlap = false;
+  // True if ranks that never wait for each other take turns in taking longest, so that the longest of each
+  // part of the run do not add up to how long the job takes.
+  bool takes_turns = false;
   // The measurement that ranks come to different numbers of times, so that it is not known whose coming
   // belongs together; or empty.
   std::string unmatched;

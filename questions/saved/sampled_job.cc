@@ -41,6 +41,7 @@ class Maker {
     OTT_RETURN_IF_ERROR(CutBlocks());
     FindGroups();
     for (size_t begin = 0; begin < blocks_.size();) begin = AddBlocks(begin);
+    job_.takes_turns = TakesTurns();
     if (job_.operations.empty()) {
       return absl::NotFoundError(
           "the iterations that were kept hold no work between collective measurements");
@@ -331,8 +332,11 @@ class Maker {
     }
     BeginStep(*iterations.begin(), static_cast<int>(iterations.size()), ++num_batches_);
     int64_t longest = 0;
-    for (const auto& [unused, span] : span_of_component)
+    for (const auto& [component, span] : span_of_component) {
       longest = std::max(longest, span.second - span.first);
+      total_of_component_[component] += span.second - span.first;
+    }
+    total_of_longest_ += longest;
     job_.steps.back().measured_seconds = kNanosecond * static_cast<double>(longest);
     for (size_t rank = 0; rank < block.size(); ++rank) {
       const int64_t begin = span_of_component.at(component_of_rank_[rank]).first;
@@ -341,6 +345,12 @@ class Maker {
       EndRank(-1);
     }
     EndStep();
+  }
+
+  bool TakesTurns() const {
+    int64_t longest = 0;
+    for (const auto& [unused, total] : total_of_component_) longest = std::max(longest, total);
+    return static_cast<double>(total_of_longest_) > (1 + kMaxReplayError) * static_cast<double>(longest);
   }
 
   void BeginStep(int64_t number, int num_iterations, int64_t batch) {
@@ -523,6 +533,10 @@ class Maker {
   std::vector<bool> follows_;
   std::optional<Meetings> meetings_;
   std::vector<int> component_of_rank_;
+  // Nanoseconds of the blocks that are a step each: of the ranks that wait for each other, and of the longest
+  // of these in each block.
+  std::map<int, int64_t> total_of_component_;
+  int64_t total_of_longest_ = 0;
   size_t num_components_ = 0;
   // The name and position at which iterations are cut; nullopt: all ranks meet at none.
   std::optional<std::pair<int32_t, int32_t>> cut_;

@@ -48,6 +48,8 @@ struct Training {
   bool reduces_in_pairs = false;
   // And the configuration says so.
   bool tells_pairs = false;
+  // Both reductions are of pairs, and the configuration says so.
+  bool is_two_jobs = false;
   // Ranks 0 and 1 are a stage of a pipeline, 2 and 3 another one, by the configuration.
   bool has_stages = false;
   // Each half of the ranks is a host.
@@ -73,7 +75,8 @@ struct Training {
                                              {"step", false}}) {
         samples[rank].add_names(name);
         samples[rank].add_collective(collective);
-        samples[rank].add_group(tells_pairs && name == std::string("loss") ? (rank < 2 ? "a" : "b") : "");
+        samples[rank].add_group(
+            is_two_jobs || (tells_pairs && name == std::string("loss")) ? (rank < 2 ? "a" : "b") : "");
       }
     }
     std::vector<int64_t> now(num_ranks, int64_t{1} << 40);
@@ -111,9 +114,9 @@ struct Training {
       for (int i = 0; i < kIterationsPerBlock; ++i) {
         const int iteration = block * kIterationsPerBlock + i;
         work(0, 1000 * kMicrosecond, forward_excess, iteration);
-        reduce(1, reduces_in_pairs ? 2 : num_ranks);
+        reduce(1, reduces_in_pairs || is_two_jobs ? 2 : num_ranks);
         work(2, 2000 * kMicrosecond, backward_excess, iteration);
-        reduce(3, num_ranks);
+        reduce(3, is_two_jobs ? 2 : num_ranks);
         work(
             4, 100 * kMicrosecond, [](int, int) { return 0; }, iteration);
         for (int rank = 0; rank < num_ranks; ++rank) {
@@ -296,6 +299,19 @@ TEST(SampledJob, GroupsThatTheConfigurationTellsNeedNotBeFound) {
   EXPECT_EQ(answer.notes_size(), 0);
   EXPECT_LT(answer.replay_error(), 1e-9);
   EXPECT_THAT(answer.blamed_ranks(), ElementsAre(2, 3));
+}
+
+TEST(SampledJob, RanksThatNeverMeetAndTakeTurnsInTakingLongestTellNothing) {
+  Training training;
+  training.is_two_jobs = true;
+  training.forward_excess = [](int rank, int) { return rank >= 2 ? 3000 * kMicrosecond : 0; };
+  EXPECT_THAT(Ask(training).blamed_ranks(), ElementsAre(2, 3));
+  training.forward_excess = [](int rank, int iteration) {
+    return rank / 2 == iteration / kIterationsPerBlock % 2 ? 300 * kMicrosecond : 0;
+  };
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_EQ(answer.verdict(), WHAT_IF_CANNOT_TELL);
+  EXPECT_THAT(answer.conclusion(), HasSubstr("take turns in taking longest"));
 }
 
 TEST(SampledJob, SlowHostIsBlamed) {
