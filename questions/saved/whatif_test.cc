@@ -36,12 +36,14 @@ struct Training {
   int excess_stage = -1;
   int excess_replica = -1;
   int excess = 0;
+  int excess_step = -1;
 
   std::vector<std::string> events;
 
-  int Forward(int stage, int replica) const {
-    const bool has_excess =
-        (excess_stage < 0 || stage == excess_stage) && (excess_replica < 0 || replica == excess_replica);
+  int Forward(int stage, int replica, int step) const {
+    const bool has_excess = (excess_stage < 0 || stage == excess_stage) &&
+                            (excess_replica < 0 || replica == excess_replica) &&
+                            (excess_step < 0 || step == excess_step);
     return forward + (has_excess ? excess : 0);
   }
 
@@ -60,8 +62,8 @@ struct Training {
     std::vector<int64_t> done;
     for (int replica = 0; replica < 2; ++replica) {
       int64_t end[2] = {begin, begin};
-      const int64_t forward0 = Forward(0, replica);
-      const int64_t forward1 = Forward(1, replica);
+      const int64_t forward0 = Forward(0, replica, step);
+      const int64_t forward1 = Forward(1, replica, step);
       // Stage 0 forward twice, each sent to stage 1.
       for (int i = 0; i < 2; ++i) {
         Add(0, replica, step, "forward-compute", i, end[0], forward0, 0);
@@ -190,6 +192,18 @@ TEST_F(WhatIfTest, OneSlowRankIsBlamed) {
   EXPECT_EQ(answer.repairs(0).name(), "rank 1's excess in \"forward-compute\"");
   EXPECT_THAT(FormatWhatIfLine(answer),
               HasSubstr("without rank 1's excess in \"forward-compute\" a step takes"));
+}
+
+TEST_F(WhatIfTest, WhatOneStepTookLongerIsNoRepair) {
+  Training training;
+  training.excess_stage = 0;
+  training.excess_replica = 1;
+  training.excess = 300;
+  training.excess_step = 1;
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_GT(answer.by_rank(1).saved(), 0.03);
+  EXPECT_LE(answer.by_rank(1).saved_low(), 0);
+  EXPECT_EQ(answer.repairs_size(), 0);
 }
 
 TEST_F(WhatIfTest, LongLastStageIsNamedAndNoRank) {

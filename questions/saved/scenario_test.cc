@@ -1,0 +1,228 @@
+// Replays of a small job against the definition: each operation is mended, and each step added up, by itself.
+
+#include "ott/questions/saved/scenario.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "ott/core/statistics/location.h"
+#include "ott/core/statistics/policy.h"
+
+namespace ott::saved {
+namespace {
+
+constexpr int kStepsOfBatch = 2;
+constexpr int kCompute = 0, kSave = 1, kReduce = 2, kNumKinds = 3;
+constexpr int kKindOfPlace[] = {kCompute, kCompute, kSave, kReduce};
+constexpr int kNumPlaces = 4;
+
+// Ranks compute twice, the last rank saves, and all reduce. Seconds of [place][rank][step]; empty: not done.
+using OwnTimes = std::vector<std::vector<std::vector<double>>>;
+
+OwnTimes RandomTimes(int num_ranks, int num_steps, double noise, std::mt19937_64& random) {
+  std::normal_distribution<double> normal(0, noise);
+  OwnTimes own(kNumPlaces, std::vector<std::vector<double>>(num_ranks));
+  for (int place = 0; place < kNumPlaces; ++place) {
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      if (kKindOfPlace[place] == kSave && rank != num_ranks - 1) continue;
+      for (int step = 0; step < num_steps; ++step)
+        own[place][rank].push_back((place + 1) * std::exp(normal(random)));
+    }
+  }
+  return own;
+}
+
+double IdealOf(int place, int step) { return place + 0.5 + 0.125 * step; }
+
+ReplayJob MakeJob(const OwnTimes& own) {
+  const int num_ranks = static_cast<int>(own[0].size()), num_steps = static_cast<int>(own[0][0].size());
+  ReplayJob job;
+  job.ranks.resize(num_ranks);
+  for (int rank = 0; rank < num_ranks; ++rank) job.ranks[rank].rank = rank;
+  job.kinds = {{"compute", "compute", false}, {"save", "save", false}, {"reduce", "reduce", true}};
+  for (int step = 0; step < num_steps; ++step) {
+    job.graph.AddStep();
+    job.steps.push_back({step, 1, 1, step / kStepsOfBatch});
+    std::vector<int32_t> reduces;
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      int32_t before = -1;
+      for (int place = 0; place < kNumPlaces; ++place) {
+        if (own[place][rank].empty()) continue;
+        const int32_t operation = job.graph.AddOperation();
+        if (before >= 0) job.graph.AddDependency(operation, before);
+        if (kKindOfPlace[place] == kReduce) reduces.push_back(operation);
+        ReplayJob::Operation& out = job.operations.emplace_back();
+        out.rank = rank;
+        out.kind = kKindOfPlace[place];
+        out.place = place;
+        out.own = own[place][rank][step];
+        out.ideal = IdealOf(place, step);
+        before = operation;
+      }
+    }
+    job.graph.AddGroup(reduces);
+  }
+  EXPECT_TRUE(job.graph.Finish([](int32_t i) { return absl::StrCat(i); }).ok());
+  return job;
+}
+
+// The i-th shortest of a selected rank's times becomes the mean of the i-th shortest of the others that are
+// healthy. Without others it becomes ideal, or nothing for what only the selected do.
+OwnTimes MendByDefinition(const OwnTimes& own, const std::vector<char>& selection) {
+  OwnTimes mended = own;
+  const size_t num_ranks = own[0].size(), num_steps = own[0][0].size();
+  for (int place = 0; place < kNumPlaces; ++place) {
+    const auto is_selected = [&](size_t rank) {
+      return selection[rank * kNumKinds + kKindOfPlace[place]] != 0;
+    };
+    std::vector<std::vector<double>> others;
+    std::vector<double> means;
+    bool are_all_selected = true;
+    for (size_t rank = 0; rank < num_ranks; ++rank) {
+      if (is_selected(rank)) continue;
+      are_all_selected = false;
+      if (own[place][rank].empty()) continue;
+      others.push_back(own[place][rank]);
+      std::sort(others.back().begin(), others.back().end());
+      means.push_back(Mean(others.back()));
+    }
+    for (size_t rank = 0; rank < num_ranks; ++rank) {
+      if (!is_selected(rank) || own[place][rank].empty()) continue;
+      for (size_t step = 0; step < num_steps; ++step) {
+        const double time = own[place][rank][step];
+        const auto i = std::count_if(own[place][rank].begin(), own[place][rank].end(),
+                                     [&](double other) { return other < time; });
+        std::vector<double> of_healthy;
+        for (size_t other = 0; other < others.size(); ++other) {
+          if (means[other] <= kHealthy * Median(means)) of_healthy.push_back(others[other][i]);
+        }
+        mended[place][rank][step] = !of_healthy.empty() ? Mean(of_healthy)
+                                    : are_all_selected  ? IdealOf(place, static_cast<int>(step))
+                                                        : 0;
+      }
+    }
+  }
+  return mended;
+}
+
+// The reduction begins when the last rank comes to it.
+double SecondsOfStep(const OwnTimes& own, size_t step) {
+  double last = 0, longest = 0;
+  for (size_t rank = 0; rank < own[0].size(); ++rank) {
+    double work = 0;
+    for (int place = 0; place < kNumPlaces - 1; ++place)
+      work += own[place][rank].empty() ? 0 : own[place][rank][step];
+    last = std::max(last, work);
+    longest = std::max(longest, own[kNumPlaces - 1][rank][step]);
+  }
+  return last + longest;
+}
+
+TEST(ScenarioReplayer, MendsAnySelectionAsDefined) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 300; ++i) {
+    const int num_ranks = 2 + i % 4;
+    const OwnTimes own = RandomTimes(num_ranks, 6, 0.3, random);
+    const ReplayJob job = MakeJob(own);
+    const ScenarioReplayer replayer(job);
+    const std::vector<char> selection =
+        Select(job, [&](int, int) { return i % 10 == 0 || random() % 3 == 0; });
+    const Scenario scenario = {Scenario::kMeasured, Scenario::kMended, 1, selection, false};
+    const OwnTimes mended = MendByDefinition(own, selection);
+    const std::vector<double> replayed = replayer.Replay({scenario})[0];
+    const std::vector<double> shortened = replayer.Shortened(scenario);
+    for (size_t step = 0; step < replayed.size(); ++step) {
+      EXPECT_NEAR(replayed[step], SecondsOfStep(mended, step), 1e-5) << "job " << i << ", step " << step;
+      double shorter = 0;
+      for (int place = 0; place < kNumPlaces - 1; ++place) {
+        for (int rank = 0; rank < num_ranks; ++rank) {
+          if (!own[place][rank].empty()) shorter += own[place][rank][step] - mended[place][rank][step];
+        }
+      }
+      EXPECT_NEAR(shortened[step], shorter, 1e-5) << "job " << i << ", step " << step;
+    }
+  }
+}
+
+TEST(ScenarioReplayer, MeanExcessIsOverTheMedianOfTheOthersOfTheStage) {
+  std::mt19937_64 random(2);
+  for (const bool has_stages : {false, true}) {
+    const OwnTimes own = RandomTimes(6, 4, 0.3, random);
+    ReplayJob job = MakeJob(own);
+    for (int rank = 0; rank < 6 && has_stages; ++rank)
+      job.ranks[rank].stage = rank < 2 ? 0 : rank < 5 ? 1 : 2;
+    const ScenarioReplayer replayer(job);
+    for (size_t rank = 0; rank < 6; ++rank) {
+      std::vector<double> others;
+      const auto seconds = [&](size_t of) { return Mean(own[0][of]) + Mean(own[1][of]); };
+      for (size_t other = 0; other < 6; ++other) {
+        // The only rank of a stage is compared with all.
+        if (other != rank && (rank == 5 || job.ranks[other].stage == job.ranks[rank].stage))
+          others.push_back(seconds(other));
+      }
+      EXPECT_NEAR(replayer.MeanExcess(rank, kCompute), seconds(rank) - Median(others), 1e-12) << rank;
+    }
+  }
+}
+
+// Returns the variance of the mean, estimated without bias.
+double VarianceOfMean(const std::vector<double>& values) {
+  double squares = 0;
+  for (const double value : values) squares += std::pow(value - Mean(values), 2);
+  const auto n = static_cast<double>(values.size());
+  return squares / (n - 1) / n;
+}
+
+TEST(ScenarioReplayer, ErrorOfMendedIsThatOfTheMeanOverBatches) {
+  std::mt19937_64 random(3);
+  // The error is that of the excess, or of the others where these vary less.
+  for (const double noise_of_others : {0.1, 0.0001}) {
+    OwnTimes own = RandomTimes(4, 10, noise_of_others, random);
+    std::normal_distribution<double> normal(0, 0.02);
+    for (double& time : own[0][1]) time = 3 + normal(random);
+    const ReplayJob job = MakeJob(own);
+    std::vector<double> excess, of_others;
+    for (size_t step = 0; step < 10; step += kStepsOfBatch) {
+      std::vector<double> selected, others;
+      for (size_t rank = 0; rank < 4; ++rank) {
+        for (size_t i = step; i < step + kStepsOfBatch; ++i)
+          (rank == 1 ? selected : others).push_back(own[0][rank][i] + own[1][rank][i]);
+      }
+      excess.push_back(Mean(selected) - Mean(others));
+      of_others.push_back(Mean(others));
+    }
+    const double error =
+        std::sqrt(std::min(VarianceOfMean(excess), 4 * VarianceOfMean(of_others))) / Mean(excess);
+    const Scenario scenario = {Scenario::kMeasured, Scenario::kMended, 1,
+                               Select(job, [](int rank, int kind) { return rank == 1 && kind == kCompute; })};
+    EXPECT_NEAR(ScenarioReplayer(job).ErrorOfMended(scenario), error, 1e-6 * error) << noise_of_others;
+  }
+}
+
+TEST(ScenarioReplayer, OfManyRanksThatAreAlikeHardlyOneIsSurelySlow) {
+  std::mt19937_64 random(4);
+  constexpr int kJobs = 2000, kRanks = 8;
+  int num_slow = 0;
+  for (int i = 0; i < kJobs; ++i) {
+    OwnTimes own = RandomTimes(kRanks, 12, 0.001, random);
+    own[2][kRanks - 1].clear();
+    const ReplayJob job = MakeJob(own);
+    const ScenarioReplayer replayer(job);
+    for (size_t rank = 0; rank < kRanks; ++rank) num_slow += replayer.SureExcess(rank) > 0;
+  }
+  // 2 of the jobs would be as many as stated, and 16 are expected of levels that leave out the family.
+  EXPECT_LE(num_slow, 2 * kBlameError * kJobs);
+  std::mt19937_64 again(5);
+  OwnTimes own = RandomTimes(kRanks, 12, 0.001, again);
+  for (double& time : own[1][3]) time *= 1.02;
+  const ReplayJob job = MakeJob(own);
+  EXPECT_NEAR(ScenarioReplayer(job).SureExcess(3), 0.04, 0.005);
+}
+
+}  // namespace
+}  // namespace ott::saved
