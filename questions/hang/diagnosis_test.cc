@@ -1,8 +1,11 @@
 #include "ott/questions/hang/diagnosis.h"
 
+#include <algorithm>
+#include <numeric>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "job_for_test.h"
@@ -12,7 +15,9 @@ namespace ott {
 namespace {
 
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -146,12 +151,18 @@ TEST(DiagnoseHang, WhereNumbersDoNotCountTheSameNobodyIsSaidToHaveCome) {
   test.Call(2, 0, 51, "allreduce").iteration = 51;
   test.Call(3, 0, 51, "allreduce").iteration = 51;
   test.job.ranks[0].place = test.job.ranks[1].place = "forward";
-  const HangVerdict verdict = Diagnose(test);
-  EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
-  EXPECT_THAT(verdict.suspects(), ElementsAre(0, 1));
-  EXPECT_THAT(verdict.verdict(),
-              AllOf(StartsWith("cannot tell: ranks 2, 3 wait in allreduce #51 of group world"),
-                    HasSubstr("numbers do not tell who is missing")));
+  const std::string cannot_tell =
+      "cannot tell: ranks 2, 3 wait in allreduce #51 of group world (iteration 51), and numbers do not tell "
+      "who is missing, as they do not count the same on all ranks";
+  const std::string of_suspects[] = {"; ranks 0, 1 wait for nobody", "; rank 1 is in \"forward\" since 100 s",
+                                     ""};
+  for (int num_unknown = 0; num_unknown <= 2; ++num_unknown) {
+    if (num_unknown > 0) test.job.ranks[num_unknown - 1].problem = "no recorder";
+    const HangVerdict verdict = Diagnose(test);
+    EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
+    EXPECT_EQ(verdict.suspects_size(), 2 - num_unknown);
+    EXPECT_EQ(verdict.verdict(), cannot_tell + of_suspects[num_unknown]);
+  }
 }
 
 TEST(DiagnoseHang, WhoLeavesLastIsNotBlamedForWhatSomeNeverCameTo) {
@@ -406,10 +417,88 @@ TEST(DiagnoseHang, EverybodyInDataWaitsForWhatIsOutside) {
   EXPECT_THAT(verdict.culprits(), IsEmpty());
   EXPECT_EQ(verdict.verdict(),
             "everybody waits for what is outside of the job: ranks 0-3 are in \"data\" since 100 s");
-  test.Call(0, 0, 1, "allreduce");
-  EXPECT_EQ(Diagnose(test).causes(0).kind(), HangCause::OUTSIDE);
-  test.Call(1, 0, 1, "allreduce");
-  EXPECT_EQ(Diagnose(test).causes(0).kind(), HangCause::NEVER_CAME) << "of half of them";
+}
+
+TEST(DiagnoseHang, SomeRanksInOnePlaceWaitForWhatIsOutsideIfTheyAreMost) {
+  for (int num_ranks = 2; num_ranks <= 8; ++num_ranks) {
+    for (int num_missing = 1; num_missing < num_ranks; ++num_missing) {
+      JobForTest test(num_ranks);
+      std::vector<int> ranks(num_ranks), missing;
+      std::iota(ranks.begin(), ranks.end(), 0);
+      const int group = test.Group("dp0", ranks);
+      for (const int rank : ranks) {
+        if (rank < num_missing) {
+          missing.push_back(rank);
+        } else {
+          test.Call(rank, group, 1, "allreduce");
+        }
+      }
+      const bool are_most = num_missing >= 2 && num_missing > num_ranks - num_missing;
+      const HangVerdict verdict = Diagnose(test);
+      EXPECT_EQ(static_cast<size_t>(verdict.causes_size()), are_most ? 1 : missing.size());
+      for (const HangCause& cause : verdict.causes()) {
+        EXPECT_EQ(cause.kind(), are_most ? HangCause::OUTSIDE : HangCause::NEVER_CAME)
+            << num_missing << " of " << num_ranks;
+      }
+      EXPECT_THAT(verdict.culprits(), ElementsAreArray(are_most ? std::vector<int>() : missing));
+    }
+  }
+}
+
+// Returns ranks that each wait for the next one, in a group of these two.
+JobForTest Ring(int num_ranks) {
+  JobForTest test(num_ranks);
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    const int next = (rank + 1) % num_ranks;
+    const int group = test.Group(absl::StrCat("g", rank), {std::min(rank, next), std::max(rank, next)});
+    test.Call(rank, group, 9, "allreduce");
+  }
+  return test;
+}
+
+TEST(DiagnoseHang, ACircleIsNoneIfARankMayHaveBegunWhatItCalled) {
+  for (int num_ranks = 3; num_ranks <= 5; ++num_ranks) {
+    // -1: none.
+    for (int caller = -1; caller < num_ranks; ++caller) {
+      JobForTest test = Ring(num_ranks);
+      test.job.records_entry = false;
+      if (caller >= 0) {
+        const int group = (caller + num_ranks - 1) % num_ranks;
+        test.Call(caller, group, 9, "allreduce", Progress::kEnqueued);
+      }
+      const HangVerdict verdict = Diagnose(test);
+      if (caller < 0) {
+        EXPECT_EQ(verdict.answer(), HangVerdict::HANGING) << verdict.verdict();
+        for (int rank = 0; rank < num_ranks; ++rank) {
+          EXPECT_THAT(verdict.verdict(),
+                      HasSubstr(absl::StrCat("rank ", rank, " in allreduce #9 of group g", rank,
+                                             " (iteration 103) for rank ", (rank + 1) % num_ranks)));
+        }
+      } else {
+        EXPECT_THAT(verdict.causes(), IsEmpty()) << verdict.verdict();
+        EXPECT_THAT(verdict.notes(), Contains(HasSubstr("without knowing when operations began")))
+            << caller << " of " << num_ranks;
+      }
+    }
+  }
+}
+
+TEST(RankState, HasEnteredWhatIsTheSameInAllThatTellsItApart) {
+  JobOperation operation;
+  operation.group = 3;
+  operation.sequence = 7;
+  operation.progress = Progress::kEntered;
+  std::vector<JobOperation> others(5, operation);
+  others[0].group = 4;
+  others[1].sequence = 8;
+  others[2].direction = JobOperation::Direction::kSend;
+  others[3].progress = Progress::kEnqueued;
+  others[4].progress = Progress::kCompleted;
+  RankState state;
+  state.operations = others;
+  EXPECT_EQ(state.Entered(operation), nullptr);
+  state.operations.push_back(operation);
+  EXPECT_EQ(state.Entered(operation), &state.operations.back());
 }
 
 TEST(DiagnoseHang, RanksThatComputeInOnePlaceWork) {

@@ -1,10 +1,14 @@
 #include "ott/questions/hang/found_hang.h"
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/questions/hang/hang_answer.h"
 
 namespace ott::hang {
 namespace {
@@ -64,6 +68,24 @@ TEST(FoundHang, ADamagedFileIsNamed) {
   const auto found = ReadFoundHang(run_dir);
   ASSERT_TRUE(found.ok() && *found) << found.status();
   EXPECT_EQ((*found)->answer(), HangVerdict::HANGING);
+}
+
+TEST(HangAnswer, SaysWhereTheFirstTwoRanksToBlameStand) {
+  const std::string run_dir = ::testing::TempDir() + "/stacks";
+  for (const int rank : {1, 3, 5}) {
+    std::filesystem::create_directories(RankDirectory(run_dir, rank));
+    const std::string line = "rank " + std::to_string(rank);
+    ASSERT_TRUE(
+        WriteFileAtomically(RankDirectory(run_dir, rank) + "/stacks.txt", line + " waits\nmore\n").ok());
+  }
+  const std::vector<std::string> expected = {"rank 1 waits", "rank 3 waits"};
+  for (int num_ranks = 0; num_ranks <= 3; ++num_ranks) {
+    Answer answer;
+    for (int i = 0; i < num_ranks; ++i) answer.add_ranks(1 + 2 * i);
+    AddStacksOf(run_dir, &answer);
+    ASSERT_EQ(answer.sentences_size(), std::min(num_ranks, 2));
+    for (int i = 0; i < answer.sentences_size(); ++i) EXPECT_EQ(answer.sentences(i), expected[i]);
+  }
 }
 
 }  // namespace
