@@ -2,18 +2,23 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/core/statistics/mean_difference.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/faster/comparison.h"
@@ -208,6 +213,98 @@ TEST(Compare, InTurnTheChangeIsThatOfTheColumnsAndOnlyMoreRunsWouldTell) {
     EXPECT_EQ(*answer.runs_needed % 2, 0u) << trial;
   }
   EXPECT_GT(num_open, 0);
+}
+
+AbResult::Verdict Opposite(AbResult::Verdict verdict) {
+  if (verdict == AbResult::FASTER) return AbResult::SLOWER;
+  return verdict == AbResult::SLOWER ? AbResult::FASTER : verdict;
+}
+
+TEST(Compare, OtherSidesTurnTheAnswerAndAnotherOrderOfRunsChangesNothing) {
+  std::set<AbResult::Verdict> seen;
+  for (int trial = 0; trial < 40; ++trial) {
+    const bool in_turn = trial % 2 == 0;
+    Samples samples = Simulation(trial).MakeSamples(8, std::vector<double>{0.9, 0.99, 1, 1.1}[trial % 8 / 2]);
+    for (auto* side : {&samples.a, &samples.b}) {
+      for (size_t i = 0; i < side->size() && in_turn; ++i) (*side)[i].block = i / 2;
+    }
+    const Result answer = MustCompare(samples).answer;
+    seen.insert(answer.verdict);
+    Samples others = samples;
+    std::swap(others.a, others.b);
+    std::reverse(others.a.begin(), others.a.end());
+    std::rotate(others.b.begin(), others.b.begin() + 3, others.b.end());
+    const Result turned = MustCompare(others).answer;
+    EXPECT_EQ(turned.verdict, Opposite(answer.verdict)) << trial;
+    EXPECT_NEAR(*turned.ratio * *answer.ratio, 1, 1e-9) << trial;
+    EXPECT_NEAR(*turned.low * *answer.high, 1, 1e-9) << trial;
+    EXPECT_NEAR(*turned.high * *answer.low, 1, 1e-9) << trial;
+    EXPECT_NEAR(turned.seconds_a, answer.seconds_b, 1e-9) << trial;
+    EXPECT_NEAR(turned.seconds_added, -answer.seconds_added, 1e-9) << trial;
+    EXPECT_EQ(turned.runs_needed, answer.runs_needed) << trial;
+  }
+  EXPECT_GE(seen.size(), 3u);
+}
+
+TEST(Compare, RunsNeededAreTheFewestWhoseIntervalIsAsNarrowAsTheMargin) {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal(0, 0.01);
+  FasterOptions options;
+  options.warm_up = 0;
+  for (int trial = 0; trial < 40; ++trial) {
+    options.margin = 0.002 * (1 + trial % 4);
+    Samples samples;
+    samples.primary = "iteration";
+    std::vector<double> a, b;
+    for (int i = 0; i < 4 + trial % 5; ++i) {
+      for (auto* values : {&a, &b}) {
+        values->push_back(normal(random));
+        Process process;
+        process.measurements.push_back({"iteration", {std::exp(values->back())}});
+        (values == &a ? samples.a : samples.b).push_back(process);
+      }
+    }
+    const Result answer = MustCompare(samples, options).answer;
+    if (answer.verdict != AbResult::CANNOT_TELL) continue;
+    const Estimate now = WelchDifference(a, b);
+    size_t runs = a.size();
+    Estimate then = now;
+    do {
+      const double growth = static_cast<double>(++runs) / static_cast<double>(a.size());
+      then.standard_error = now.standard_error / std::sqrt(growth);
+      then.degrees_of_freedom = now.degrees_of_freedom * growth;
+    } while (then.IntervalAt(options.error).high - then.value > std::log1p(options.margin));
+    EXPECT_EQ(answer.runs_needed, runs) << trial;
+  }
+}
+
+TEST(Compare, WithoutAPrimaryMeasurementTheWorstIsTheAnswerAndNamed) {
+  const std::vector<double> ratios = {0.5, 1, 2};
+  for (int code = 0; code < 3 * 3 * 3 * 3; ++code) {
+    Simulation simulation(code);
+    Samples samples;
+    std::vector<std::string> of[3];
+    for (int run = 0; run < 6; ++run) {
+      samples.a.emplace_back();
+      samples.b.emplace_back();
+      for (int i = 0, rest = code; i < 4; ++i, rest /= 3) {
+        const std::string name = absl::StrCat("m", i);
+        if (run == 0) of[rest % 3].push_back(name);
+        simulation.AddMeasurement(name, 0.1, &samples.a.back());
+        simulation.AddMeasurement(name, 0.1 * ratios[rest % 3], &samples.b.back());
+      }
+    }
+    FasterOptions options;
+    options.margin = 0.2;
+    const auto list = [](std::vector<std::string> names) {
+      if (names.size() > 3) names[3] = "1 more";
+      return absl::StrJoin(names, ", ");
+    };
+    const std::string expected = !of[2].empty()   ? "B is slower in " + list(of[2])
+                                 : !of[0].empty() ? "B is faster in " + list(of[0]) + ", and slower in none"
+                                                  : "B is the same within 20 % in all 4 measurements";
+    EXPECT_EQ(DescribeAnswer(MustCompare(samples, options)), expected);
+  }
 }
 
 TEST(Compare, TheMeasurementThatAccountsForTheChangeIsNamed) {
