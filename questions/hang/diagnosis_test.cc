@@ -445,6 +445,16 @@ TEST(DiagnoseHang, SomeRanksInOnePlaceWaitForWhatIsOutsideIfTheyAreMost) {
   }
 }
 
+TEST(DiagnoseHang, OneRankThatIsMissingInManyGroupsIsOneRank) {
+  for (int num_ranks = 2; num_ranks <= 6; ++num_ranks) {
+    JobForTest test(num_ranks);
+    const int missing = num_ranks - 1;
+    for (int rank = 0; rank < missing; ++rank)
+      test.Call(rank, test.Group(absl::StrCat("g", rank), {rank, missing}), 1, "allreduce");
+    EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(missing)) << Diagnose(test).verdict();
+  }
+}
+
 // Returns ranks that each wait for the next one, in a group of these two.
 JobForTest Ring(int num_ranks) {
   JobForTest test(num_ranks);
@@ -601,6 +611,8 @@ TEST(DiagnoseHang, WhereAllCameAndNoneLeftNobodyIsBlamed) {
   const int other = test.Group("tp0", {0, 1, 2, 3});
   for (int rank = 0; rank < 4; ++rank) test.Complete(rank, other, rank == 3 ? 6 : 7);
   EXPECT_THAT(Diagnose(test).suspects(), ElementsAre(3));
+  EXPECT_THAT(Diagnose(test).notes(),
+              ElementsAre(StartsWith("rank 3 called less since than the others there")));
   test.Complete(2, other, 6);
   EXPECT_THAT(Diagnose(test).suspects(), IsEmpty());
 }
@@ -623,6 +635,20 @@ TEST(DiagnoseHang, WhoNeverLeftWhatOthersCompletedIsNamed) {
   EXPECT_THAT(verdict.culprits(), ElementsAre(1));
   EXPECT_EQ(verdict.verdict(),
             "rank 1 never left allreduce #5 of group dp0 (iteration 103); it is in \"allreduce\" since 50 s");
+}
+
+TEST(DiagnoseHang, WhoNeverLeftIsNamedWhicheverOtherRecorderIsMissing) {
+  for (const int unknown : {0, 1, 3, 4}) {
+    JobForTest test(5);
+    const int world = test.Group("dp0", {0, 1, 2, 3, 4});
+    test.job.ranks[unknown].problem = "no recorder";
+    for (int rank = 0; rank < 5; ++rank) {
+      if (rank == unknown) continue;
+      test.Complete(rank, world, rank == 2 ? 4 : 6);
+      test.Call(rank, world, rank == 2 ? 5 : 7, "allreduce");
+    }
+    EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2)) << Diagnose(test).verdict();
+  }
 }
 
 TEST(DiagnoseHang, OfThoseThatNeverLeftMostAreNotToBlameAndHalfAre) {

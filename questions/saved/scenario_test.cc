@@ -206,7 +206,7 @@ TEST(ScenarioReplayer, ErrorOfMendedIsThatOfTheMeanOverBatches) {
 
 TEST(ScenarioReplayer, OfManyRanksThatAreAlikeHardlyOneIsSurelySlow) {
   std::mt19937_64 random(4);
-  constexpr int kJobs = 2000, kRanks = 8;
+  constexpr int kJobs = 800, kRanks = 8;
   int num_slow = 0;
   for (int i = 0; i < kJobs; ++i) {
     OwnTimes own = RandomTimes(kRanks, 12, 0.001, random);
@@ -215,7 +215,7 @@ TEST(ScenarioReplayer, OfManyRanksThatAreAlikeHardlyOneIsSurelySlow) {
     const ScenarioReplayer replayer(job);
     for (size_t rank = 0; rank < kRanks; ++rank) num_slow += replayer.SureExcess(rank) > 0;
   }
-  // 2 of the jobs would be as many as stated, and 16 are expected of levels that leave out the family.
+  // Less than one is stated, and 6 are expected of levels that leave out the family.
   EXPECT_LE(num_slow, 2 * kBlameError * kJobs);
   std::mt19937_64 again(5);
   OwnTimes own = RandomTimes(kRanks, 12, 0.001, again);
