@@ -408,7 +408,8 @@ absl::Status Reader::PushObject(bool with_entries, size_t start) {
   OTT_ASSIGN_OR_RETURN(Index arguments, Pop(start));
   OTT_ASSIGN_OR_RETURN(const Index callee, Pop(start));
   if (data_[arguments].type != Type::kList) return Invalid(start, "arguments that are no tuple");
-  // What another call would have made has no name: it is kept in front of the arguments.
+  // The function that is called here has no name, since another call made it. It is kept in front of the
+  // arguments.
   const bool is_named = data_[callee].type == Type::kGlobal;
   if (!is_named) {
     const Index both = data_.Add(Type::kList);

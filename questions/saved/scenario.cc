@@ -272,7 +272,7 @@ double ScenarioReplayer::ErrorOfMended(const Scenario& scenario) const {
   }
   const auto [mean, variance] = MeanWithVariance(excess);
   if (mean <= 0) return 0;
-  // What varies for all ranks alike is in the others' times alone, and what is mended in the excess alone.
+  // The others' times hold what varies for all ranks alike. The excess holds what is mended.
   return std::sqrt(std::min(variance, ranks_of_others * MeanWithVariance(others).second)) / mean;
 }
 

@@ -336,7 +336,7 @@ TEST(MergeStats, SaysThatTheDelayIsOutsideAllMeasurements) {
 }
 
 TEST(MergeStats, MeasurementsOfWhichNoneHasHalfOfTheExcessAreNamedIfTheyHaveItTogether) {
-  // Of 10 ms, three measurements have `each`.
+  // Each of three measurements has `each` of the 10 ms.
   for (const double each : {0.0015, 0.0018, 0.003}) {
     std::vector<StopwatchStats> reports;
     for (int rank = 0; rank < 4; ++rank) {

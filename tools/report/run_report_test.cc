@@ -394,7 +394,7 @@ TEST_F(RunReportTest, OnlyWhatDependsOnTimeIsAskedAgainWhereNoFileChanged) {
   EXPECT_THAT(report.problems, ElementsAre("asked 4"));
   read_again();
   EXPECT_THAT(report.problems, ElementsAre("asked 4"));
-  // What lies elsewhere is not looked at.
+  // The report does not look at files outside of the run.
   run.reference = run_dir_;
   read_again();
   read_again();

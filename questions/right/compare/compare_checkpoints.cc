@@ -97,8 +97,8 @@ std::map<std::string, int64_t> BucketsOf(const Tensors& tensors) {
   return buckets;
 }
 
-// What lies in buckets depends on the number of tensor- and pipeline-parallel ranks: it is no difference, and
-// no pass, if these are others.
+// Leaves out the buckets of optimizers. They hold other elements if the number of tensor- or
+// pipeline-parallel ranks is another one, which is no difference and no pass.
 void LeaveOutBuckets(const Tensors& reference, const Tensors& current, std::vector<NamedComparison>* results,
                      std::vector<std::string>* problems) {
   const auto has_optimizer = [](const Tensors& tensors) {
