@@ -59,8 +59,7 @@ class Judge {
       answer_.set_verdict(WHAT_IF_CANNOT_TELL);
       answer_.set_conclusion(
           "cannot tell: ranks that never wait for each other take turns in taking longest, so that no part "
-          "of "
-          "the run tells how long the job takes");
+          "of the run tells how long the job takes");
       return;
     }
     const bool compares_ranks = named_.compares_ranks();

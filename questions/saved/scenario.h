@@ -119,7 +119,7 @@ class ScenarioReplayer {
   std::vector<std::vector<double>> batches_;
   std::vector<std::vector<float>> steps_;
   std::vector<char> has_kind_;
-  // By batch: how many.
+  // How many steps each batch has.
   std::vector<double> steps_of_batch_;
 };
 
