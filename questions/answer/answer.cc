@@ -65,6 +65,14 @@ std::string FormatNext(const Answer& answer) {
 
 std::string TextOf(const Answer& answer) { return absl::StrJoin(answer.sentences(), "\n"); }
 
+std::string FormatSentences(const std::vector<Answer>& answers) {
+  std::string text;
+  for (const Answer& answer : answers) {
+    if (answer.finding() != Answer::NOT_ASKED) absl::StrAppend(&text, TextOf(answer), "\n");
+  }
+  return text;
+}
+
 void SetEvidence(const google::protobuf::Message& evidence, Answer* answer) {
   answer->set_evidence_type(evidence.GetDescriptor()->full_name());
   answer->set_evidence(evidence.SerializeAsString());

@@ -34,6 +34,10 @@ std::string FormatNext(const Answer& answer);
 // Returns the sentences, a line each, without a newline at the end.
 std::string TextOf(const Answer& answer);
 
+// Returns the sentences of the answers that were asked, a line each. Ends with a newline, unless there is
+// none.
+std::string FormatSentences(const std::vector<Answer>& answers);
+
 void SetEvidence(const google::protobuf::Message& evidence, Answer* answer);
 
 // The exit code of every command: 0 good or not asked, 1 bad, 2 cannot tell (questions/answer/exit_code.h).

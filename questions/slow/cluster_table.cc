@@ -142,11 +142,6 @@ std::string Describe(const Straggler& slow) {
                       FormatSeconds(slow.measurement_excess_seconds()), ")", in_mean);
 }
 
-// A line each.
-std::string Join(const std::vector<std::string>& lines) {
-  return lines.empty() ? "" : absl::StrJoin(lines, "\n") + "\n";
-}
-
 std::string StragglerLine(const ClusterStats& stats) {
   if (stats.has_straggler()) return absl::StrCat("slowest rank: ", Describe(stats.straggler()));
   if (stats.num_ranks() < 2 && stats.missing_ranks().empty()) {
@@ -255,7 +250,7 @@ std::vector<std::string> SlowRankLines(const ClusterStats& stats) {
 }
 
 std::string FormatClusterTable(const ClusterStats& stats) {
-  std::string text = FormatHeadline(stats) + Join(MisuseLines(stats));
+  std::string text = FormatHeadline(stats);
   const bool with_quantiles = HasQuantiles(stats);
   std::vector<std::string> header = {"measurement", "share", "min", "mean", "max", "stddev", ""};
   if (with_quantiles) header.insert(header.end(), {"p50", "p90", "p99"});
@@ -298,10 +293,7 @@ std::string FormatClusterTable(const ClusterStats& stats) {
   if (stats.notes_size() > kMaxNotesShown) {
     absl::StrAppend(&text, "note: and ", stats.notes_size() - kMaxNotesShown, " more notes\n");
   }
-  absl::StrAppend(&text, FormatGroups(stats), StragglerLine(stats), "\n", Join(SlowMeasurementLines(stats)),
-                  FormatHistory(stats.history()), Join(CpuTakenLines(stats)));
-  text += FormatArrivals(stats);
-  return text;
+  return absl::StrCat(text, FormatGroups(stats), FormatHistory(stats.history()), FormatArrivals(stats));
 }
 
 std::string ClusterStatsToJson(const ClusterStats& stats) {

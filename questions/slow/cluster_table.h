@@ -10,10 +10,11 @@
 
 namespace ott {
 
-// Returns a line a measurement, then who is slow and what is missing. Ends with a newline.
+// Returns a line a measurement, a line a collective to which ranks come, and what is missing. Ends with a
+// newline.
 std::string FormatClusterTable(const ClusterStats& stats);
 
-// Returns the lines of it that say who is slow, by work; or that none stands out.
+// Returns the lines that say who is slow, by work; or that none stands out.
 std::vector<std::string> SlowRankLines(const ClusterStats& stats);
 
 // Returns protobuf's JSON mapping with the names of cluster_stats.proto. Ends with a newline.

@@ -4,12 +4,14 @@
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
+#include "ott/questions/waiting/arrival_text.h"
 
 namespace ott {
 namespace {
 
 using testing::Contains;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -36,15 +38,17 @@ ClusterStats Stats(const std::string& more) {
 }
 
 TEST(FormatClusterTable, AlignsColumnsAndChoosesUnitsByRow) {
-  EXPECT_EQ(
-      FormatClusterTable(Stats("")),
-      "2 of 4 ranks, 10 measured iterations; times per iteration, over ranks\n"
-      "measurement     share     min    mean     max  stddev      imbalance  max on\n"
-      "iteration      100.0%  31.000  31.500  32.000   0.500  ms       1.6%  rank 2 (node1)\n"
-      "  forward       25.0%  10.000  12.000  14.000   2.000  us      16.7%  rank 0 (node0)\n"
-      "  allreduce *   50.0%   1.000   2.000   3.000   0.000   s      50.0%  rank 0 (node0)\n"
-      "* collective: waiting for other ranks counts there, not as work\n"
-      "slowest rank: cannot tell; that takes some 40 measured iterations, and ranks that do like work\n");
+  EXPECT_EQ(FormatClusterTable(Stats("")),
+            "2 of 4 ranks, 10 measured iterations; times per iteration, over ranks\n"
+            "measurement     share     min    mean     max  stddev      imbalance  max on\n"
+            "iteration      100.0%  31.000  31.500  32.000   0.500  ms       1.6%  rank 2 (node1)\n"
+            "  forward       25.0%  10.000  12.000  14.000   2.000  us      16.7%  rank 0 (node0)\n"
+            "  allreduce *   50.0%   1.000   2.000   3.000   0.000   s      50.0%  rank 0 (node0)\n"
+            "* collective: waiting for other ranks counts there, not as work\n");
+  EXPECT_THAT(
+      SlowRankLines(Stats("")),
+      ElementsAre(
+          "slowest rank: cannot tell; that takes some 40 measured iterations, and ranks that do like work"));
 }
 
 TEST(FormatClusterTable, CountsSampledMeasurementsThatTakeLittle) {
@@ -59,31 +63,31 @@ TEST(FormatClusterTable, CountsSampledMeasurementsThatTakeLittle) {
 }
 
 TEST(FormatClusterTable, NamesMissingRanksAndTheStraggler) {
-  const std::string table = FormatClusterTable(Stats(R"(
+  const ClusterStats stats = Stats(R"(
       missing_ranks: 1 missing_ranks: 3
       straggler { rank: 2 host: "node1" work_seconds: 0.02 median_work_seconds: 0.0125 slower_by: 0.6 slower_by_low: 0.58 slower_by_high: 0.62
-                  measurement: "forward" measurement_excess_seconds: 0.0075 })"));
-  EXPECT_THAT(table, HasSubstr("INCOMPLETE: nothing from ranks 1, 3\n"));
+                  measurement: "forward" measurement_excess_seconds: 0.0075 })");
+  EXPECT_THAT(FormatClusterTable(stats), HasSubstr("INCOMPLETE: nothing from ranks 1, 3\n"));
   EXPECT_THAT(
-      table,
-      HasSubstr("slowest rank: rank 2 (node1) works 20 ms an iteration, 60.0% more than the others' median "
-                "of 12.5 ms (58.0 to 62.0%); most of it in \"forward\" (+7.5 ms)\n"));
+      SlowRankLines(stats),
+      ElementsAre("slowest rank: rank 2 (node1) works 20 ms an iteration, 60.0% more than the others' median "
+                  "of 12.5 ms (58.0 to 62.0%); most of it in \"forward\" (+7.5 ms)"));
 }
 
 TEST(FormatClusterTable, SaysSinceWhenARankIsSlow) {
-  const std::string table = FormatClusterTable(Stats(R"(
+  const std::vector<std::string> lines = SlowRankLines(Stats(R"(
       straggler { rank: 2 host: "node1" work_seconds: 0.02 median_work_seconds: 0.0125 slower_by: 0.6 slower_by_low: 0.58 slower_by_high: 0.62
                   measurement: "forward" measurement_excess_seconds: 0.0075 since_iteration: 140 }
       slow_measurements { name: "step" rank: 1 slower_by: 0.2 since_iteration: 20 until_iteration: 60 })"));
-  EXPECT_THAT(table, HasSubstr("works 20 ms an iteration since iteration 140, 60.0% more than"));
-  EXPECT_THAT(table, HasSubstr(" in iterations 20 to 59, 0.0% of an iteration\n"));
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("works 20 ms an iteration since iteration 140, 60.0% more than"),
+                                 EndsWith(" in iterations 20 to 59, 0.0% of an iteration")));
 }
 
 TEST(FormatClusterTable, CannotTellWhoIsSlowWhereNoWaitingIsKnown) {
   ClusterStats stats = Stats("");
   stats.mutable_measurements(1)->set_collective(false);
-  EXPECT_THAT(FormatClusterTable(stats),
-              HasSubstr("slowest rank: cannot tell: no measurement is known in which ranks wait"));
+  EXPECT_THAT(SlowRankLines(stats),
+              Contains(HasSubstr("slowest rank: cannot tell: no measurement is known in which ranks wait")));
 }
 
 TEST(FormatClusterTable, ManyNotesDoNotHideTheRest) {
@@ -91,7 +95,7 @@ TEST(FormatClusterTable, ManyNotesDoNotHideTheRest) {
   for (int i = 0; i < 5000; ++i) stats.add_notes("cannot open");
   const std::string table = FormatClusterTable(stats);
   EXPECT_LT(table.size(), 1000u);
-  EXPECT_THAT(table, HasSubstr("note: and 4990 more notes\nslowest rank: "));
+  EXPECT_THAT(table, HasSubstr("note: and 4990 more notes\n"));
 }
 
 TEST(FormatClusterTable, ShowsPercentilesWhereThereAreAny) {
@@ -141,15 +145,15 @@ TEST(FormatClusterTable, SaysOfTheFirstIntervalNothingTwice) {
 }
 
 TEST(FormatClusterTable, NamesTheMeasurementsThatTogetherHaveTheExcess) {
-  EXPECT_THAT(FormatClusterTable(Stats(R"(
+  EXPECT_THAT(SlowRankLines(Stats(R"(
                   straggler { rank: 2 work_seconds: 0.02 median_work_seconds: 0.01 slower_by: 1
                               parts { measurement: "a" excess_seconds: 0.006 }
                               parts { measurement: "b" excess_seconds: 0.004 } })")),
-              HasSubstr("; in everything: \"a\" (+6 ms), \"b\" (+4 ms)\n"));
+              ElementsAre(EndsWith("; in everything: \"a\" (+6 ms), \"b\" (+4 ms)")));
 }
 
 TEST(FormatClusterTable, ShowsWhoComesLastToCollectives) {
-  const std::string table = FormatClusterTable(Stats(R"(
+  const ClusterStats stats = Stats(R"(
       arrivals {
         name: "allreduce" num_ranks: 4 num_intervals: 95 first_iteration: 5 last_iteration: 99
         mean_wait: 0.0051 max_wait: 0.0079 error_bound: 0.0000123 num_incomplete: 1
@@ -162,25 +166,28 @@ TEST(FormatClusterTable, ShowsWhoComesLastToCollectives) {
         hiccups { rank: 0 host: "node0" seconds: 1.6 all_seconds: 1.7 num_hiccups: 1 iterations: 12 is_pause: true }
         hiccups { rank: 2 host: "node1" seconds: 2.5 all_seconds: 2.7 num_hiccups: 2 iterations: 12 iterations: 50
                   is_pause: true }
-      })"));
+      })");
   EXPECT_THAT(
-      table,
+      FormatClusterTable(stats),
       HasSubstr(
           "arrival at   ranks  iterations  wait/iteration  longest  last\n"
           "  allreduce      4        5-99          5.1 ms   7.9 ms  rank 1 (node0) in 94 of 95, 5 ms "
           "after the next; rank 3 (node1) in 1 of 95, 100 us after the next; 1 times not all ranks came\n"
-          "all wait for rank 1 (node0) at \"allreduce\": 5 ms an iteration (4.8 ms to 5.2 ms), 25.0% of it\n"
-          "rank 3 (node1) caused 150 ms of 166 ms of waiting at \"allreduce\", in iterations 6, 8, 39\n"
-          "rank 0 (node0) paused once for 1.6 s before \"allreduce\", in iteration 12\n"
-          "rank 2 (node1) paused 2 times, for 2.5 s in sum, before \"allreduce\", in iterations 12, 50\n"
           "arrivals are by aligned clocks: two ranks' are compared within 12.3 us\n"));
+  EXPECT_THAT(
+      WaitingLines(stats),
+      ElementsAre(
+          "all wait for rank 1 (node0) at \"allreduce\": 5 ms an iteration (4.8 ms to 5.2 ms), 25.0% of it",
+          "rank 3 (node1) caused 150 ms of 166 ms of waiting at \"allreduce\", in iterations 6, 8, 39",
+          "rank 0 (node0) paused once for 1.6 s before \"allreduce\", in iteration 12",
+          "rank 2 (node1) paused 2 times, for 2.5 s in sum, before \"allreduce\", in iterations 12, 50"));
   EXPECT_THAT(FormatClusterTable(Stats("arrivals { name: \"loss\" num_ranks: 4 }")),
               HasSubstr("arrivals are by one clock, which all ranks read\n"));
 }
 
 TEST(FormatClusterTable, SaysWhatWouldHaveShownWhereNobodyStandsOut) {
-  EXPECT_THAT(FormatClusterTable(Stats("detectable: 0.065")),
-              HasSubstr("slowest rank: none stands out (an excess of 7% would have shown)\n"));
+  EXPECT_THAT(SlowRankLines(Stats("detectable: 0.065")),
+              ElementsAre("slowest rank: none stands out (an excess of 7% would have shown)"));
 }
 
 TEST(FormatClusterTable, NamesMeasurementsAndSaysWhoseCpuWasTaken) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/questions/answer/answer_json.h"
 #include "ott/questions/slow/cluster_table.h"
@@ -36,9 +37,10 @@ absl::StatusOr<int> RunStats(const StatsFlags& flags) {
       AnswerSlow(stats), waiting::AnswerWaiting(stats, /*has_collectives=*/!stats.arrivals().empty(), true)};
   AddNextOf(flags.run, &answers[0]);
   const Answer::Finding finding = FindingOf(answers);
-  const std::string text = flags.format == "json"
-                               ? WithAnswers(ClusterStatsToJson(stats), WithoutEvidence(answers))
-                               : FormatClusterTable(stats) + FormatNext(answers[0]);
+  const std::string text =
+      flags.format == "json"
+          ? WithAnswers(ClusterStatsToJson(stats), WithoutEvidence(answers))
+          : absl::StrCat(FormatClusterTable(stats), FormatSentences(answers), FormatNext(answers[0]));
   std::fputs(text.c_str(), stdout);
   const bool complete = stats.missing_ranks().empty() && problems.empty();
   return ExitCodeOf(complete || finding == Answer::BAD ? finding : Answer::CANNOT_TELL);

@@ -102,9 +102,7 @@ std::string FormatArrivals(const ClusterStats& stats) {
          absl::StrCat(arrivals.first_iteration(), "-", arrivals.last_iteration()),
          FormatSeconds(arrivals.mean_wait()), FormatSeconds(arrivals.max_wait()), DescribeLast(arrivals)});
   }
-  std::string text = table.ToString();
-  for (const std::string& line : WaitingLines(stats)) absl::StrAppend(&text, line, "\n");
-  return absl::StrCat(text, "arrivals are by ",
+  return absl::StrCat(table.ToString(), "arrivals are by ",
                       error_bound == 0 ? "one clock, which all ranks read"
                                        : absl::StrCat("aligned clocks: two ranks' are compared within ",
                                                       FormatSeconds(error_bound)),

@@ -13,7 +13,7 @@ namespace ott {
 // Says who is waited for, and who paused, a line each; empty if nobody.
 std::vector<std::string> WaitingLines(const ClusterStats& stats);
 
-// Does the same below a table of collective measurements, and by which clock; empty if no arrivals were
+// Returns a table of collective measurements, and says by which clock it is; empty if no arrivals were
 // gathered. Ends with a newline.
 std::string FormatArrivals(const ClusterStats& stats);
 

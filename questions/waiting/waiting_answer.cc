@@ -53,7 +53,7 @@ Answer AnswerWaiting(const std::optional<ClusterStats>& stats, bool has_collecti
     answer.set_finding(Answer::BAD);
   } else if (num_intervals < kFewest) {
     answer.set_finding(Answer::CANNOT_TELL);
-    answer.add_sentences(absl::StrCat("cannot tell; that takes ", kFewest,
+    answer.add_sentences(absl::StrCat("cannot tell who holds the others up; that takes ", kFewest,
                                       " iterations to which all ranks came, and there are ", num_intervals));
   } else {
     answer.set_finding(Answer::GOOD);

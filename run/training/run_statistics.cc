@@ -18,9 +18,10 @@
 #include "ott/dist/comm/nccl_communicator.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/stats/cluster_summary.h"
+#include "ott/questions/answer/answer.h"
+#include "ott/questions/live_questions.h"
 #include "ott/questions/saved/gathered_answer.h"
 #include "ott/questions/saved/iteration_sample.pb.h"
-#include "ott/questions/saved/saved_answer.h"
 #include "ott/questions/slow/cluster_table.h"
 #include "ott/run/training/configured_names.h"
 
@@ -243,11 +244,8 @@ absl::Status RunStatistics::MergeAndPrint() {
     for (std::string& note : FindNamesThatNeverRan(frame_.config.stopwatch(), cluster)) {
       cluster.add_notes(std::move(note));
     }
-    std::string lines = FormatClusterTable(cluster);
-    const auto answer = saved::AnswerGathered(gatherer_->iterations());
-    if (answer.ok() && answer->num_ranks() > 1)
-      absl::StrAppend(&lines, saved::AnswerSaved(*answer).sentences(0), "\n");
-    PrintLines(lines);
+    PrintLines(FormatClusterTable(cluster) +
+               FormatSentences(AskLiveQuestions({cluster, gatherer_->iterations()})));
     if (!frame_.config.run_dir().empty()) {
       frame_.NoteUnwritten(
           WriteFileAtomically(ClusterStatsPath(frame_.config.run_dir()), ClusterStatsToJson(cluster)));

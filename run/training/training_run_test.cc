@@ -368,6 +368,9 @@ TEST_F(TrainingRunTest, TablesComeWhileTheTrainingGoesOnAndGoWhereTheProgramWant
   }
   EXPECT_THAT(output, HasSubstr("arrival at   ranks  iterations"));
   EXPECT_THAT(output, HasSubstr("of 6, "));
+  // The questions that can be asked are answered below each table.
+  EXPECT_THAT(output, HasSubstr("\nslowest rank: "));
+  EXPECT_THAT(output, HasSubstr("\ncannot tell who holds the others up; that takes "));
   EXPECT_THAT(output, ::testing::Not(HasSubstr("not all ranks came")));
 }
 

@@ -6,9 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ott/questions/answer/answer.h"
 #include "ott/questions/saved/what_if.h"
 #include "ott/questions/saved/what_if_text.h"
 #include "ott/questions/slow/cluster_table.h"
+#include "ott/questions/slow/slow_answer.h"
+#include "ott/questions/waiting/waiting_answer.h"
 
 namespace ott::shapes {
 namespace {
@@ -110,8 +113,10 @@ Told Ask(ClusterStats stats, const saved::ReplayJob* job, double truth) {
   told.truth = truth;
   if (job != nullptr) told.what_if = saved::AnswerWhatIf(*job);
   FindNamed(told);
-  told.text = absl::StrCat(FormatClusterTable(told.stats),
-                           job != nullptr ? saved::FormatWhatIf(told.what_if) : "no iterations\n");
+  told.text = absl::StrCat(
+      FormatClusterTable(told.stats),
+      FormatSentences({slow::AnswerSlow(told.stats), waiting::AnswerWaiting(told.stats, true, true)}),
+      job != nullptr ? saved::FormatWhatIf(told.what_if) : "no iterations\n");
   return told;
 }
 
