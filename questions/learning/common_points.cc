@@ -18,9 +18,8 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 // Points nearer to each other than this share of their usual distance are one: epochs are counted in
 // fractions that differ in the last digits.
 constexpr double kSamePoint = 0.02;
-// Values farther from the median than so many deviations are drawn in to that limit: in curves, and in
-// scores, which one run of long tails would rule.
-constexpr double kMostDeviations = 10, kMostDeviationsInScores = 3;
+// The limit of DrawIn() in scores, which one run of long tails would rule.
+constexpr double kMostDeviationsInScores = 3;
 constexpr double kLeastShrinkage = 0.1;
 // Weights of the scores, as shares of the error. They need no sum of one: permutations set the error of all.
 // Contrasts need little: where points correlate strongly they find far smaller changes than means of windows,
@@ -98,18 +97,14 @@ std::vector<double> FiniteOf(const std::vector<double>& values) {
   return finite;
 }
 
-// Sets what is not finite to the worst value, and draws in what is more robust deviations away than `most`.
-void Tame(double most, CommonPoints* points) {
+// Sets what is not finite to the worst value.
+void SetFinite(CommonPoints* points) {
   for (size_t point = 0; point < points->x.size(); ++point) {
     std::vector<double> column = Column(*points, point);
     const std::vector<double> finite = FiniteOf(column);
     const auto [low, high] = std::minmax_element(finite.begin(), finite.end());
-    const double middle = Median(finite);
-    const double spread = MedianAbsoluteDeviation(finite);
-    const double reach = spread > 0 ? most * spread : std::numeric_limits<double>::infinity();
     for (double& value : column) {
       if (!std::isfinite(value)) value = points->lower_is_better ? *high : *low;
-      value = std::clamp(value, middle - reach, middle + reach);
     }
     SetColumn(point, column, points);
   }
@@ -122,15 +117,17 @@ struct Deviations {
   std::vector<double> mean;
   std::vector<double> spread;  // 1 where the runs do not differ
   std::vector<double> z;       // row-major [num_runs, num_points]
+  std::vector<double> raw_z;   // the same of values that were not drawn in
 };
 
-Deviations DeviationsOf(const CommonPoints& points) {
+// most: the limit of DrawIn() at each point.
+Deviations DeviationsOf(const CommonPoints& points, double most) {
   Deviations deviations;
   deviations.num_runs = points.num_runs;
   deviations.num_points = points.x.size();
-  deviations.z = points.y;
+  deviations.z = deviations.raw_z = points.y;
   for (size_t point = 0; point < points.x.size(); ++point) {
-    const std::vector<double> column = Column(points, point);
+    const std::vector<double> column = DrawIn(Column(points, point), most);
     const double mean = Mean(column);
     double squares = 0;
     for (const double value : column) squares += (value - mean) * (value - mean);
@@ -138,7 +135,9 @@ Deviations DeviationsOf(const CommonPoints& points) {
     const bool is_rounding = spread <= 1e-12 * std::abs(mean);
     if (is_rounding) spread = 1;
     for (size_t run = 0; run < points.num_runs; ++run) {
-      deviations.z[run * points.x.size() + point] = is_rounding ? 0 : (column[run] - mean) / spread;
+      const size_t at = run * points.x.size() + point;
+      deviations.z[at] = is_rounding ? 0 : (column[run] - mean) / spread;
+      deviations.raw_z[at] = (deviations.raw_z[at] - mean) / spread;
     }
     deviations.mean.push_back(mean);
     deviations.spread.push_back(spread);
@@ -225,32 +224,59 @@ std::vector<double> TemplateOfLostSteps(const CommonPoints& points, const Deviat
   return change;
 }
 
-// Scores of all runs, column by column.
+// Scores of all runs.
 class Scoring {
  public:
-  explicit Scoring(size_t num_runs) : columns_(num_runs) {}
+  explicit Scoring(const Deviations& deviations)
+      : deviations_(deviations), values_(deviations.num_runs), measured_(deviations.num_runs) {}
 
-  template <typename ScoreOfRun>
-  void Add(const Score& score, ScoreOfRun score_of_run) {
-    scores_.scores.push_back(score);
-    for (size_t run = 0; run < columns_.size(); ++run) columns_[run].push_back(score_of_run(run));
+  // Adds the weighted sum of a run's deviations.
+  void Add(const Score& score, const std::vector<double>& weights) {
+    scores_.push_back(score);
+    for (size_t run = 0; run < values_.size(); ++run) {
+      const size_t first = run * deviations_.num_points;
+      values_[run].push_back(Dot(deviations_.z.data() + first, weights));
+      measured_[run].push_back(Dot(deviations_.raw_z.data() + first, weights));
+    }
+  }
+  void AddValues(const Score& score, const std::vector<double>& values) {
+    scores_.push_back(score);
+    for (size_t run = 0; run < values_.size(); ++run) {
+      values_[run].push_back(values[run]);
+      measured_[run].push_back(values[run]);
+    }
   }
 
-  size_t num_scores() const { return scores_.scores.size(); }
+  size_t num_scores() const { return scores_.size(); }
 
-  RunScores Finish() && {
-    for (const std::vector<double>& row : columns_) {
-      scores_.values.insert(scores_.values.end(), row.begin(), row.end());
-    }
-    return std::move(scores_);
+  RunScores Finish(double effective_points) const {
+    return {scores_, Joined(values_), Joined(measured_), effective_points};
   }
 
  private:
-  RunScores scores_;
-  std::vector<std::vector<double>> columns_;  // by run
+  using Rows = std::vector<std::vector<double>>;  // by run
+
+  static std::vector<double> Joined(const Rows& rows) {
+    std::vector<double> joined;
+    for (const std::vector<double>& row : rows) joined.insert(joined.end(), row.begin(), row.end());
+    return joined;
+  }
+
+  const Deviations& deviations_;
+  std::vector<Score> scores_;
+  Rows values_;
+  Rows measured_;
 };
 
 }  // namespace
+
+std::vector<double> DrawIn(std::vector<double> values, double most) {
+  const double middle = Median(values);
+  const double spread = MedianAbsoluteDeviation(values);
+  if (spread == 0) return values;
+  for (double& value : values) value = std::clamp(value, middle - most * spread, middle + most * spread);
+  return values;
+}
 
 absl::StatusOr<CommonPoints> BringToCommonPoints(const std::vector<const Curve*>& curves,
                                                  bool lower_is_better) {
@@ -304,19 +330,18 @@ absl::StatusOr<CommonPoints> BringToCommonPoints(const std::vector<const Curve*>
     for (size_t i = 0; i < some_finite.size(); ++i) SetColumn(i, Column(points, some_finite[i]), &known);
     points = std::move(known);
   }
-  Tame(kMostDeviations, &points);
+  SetFinite(&points);
   return points;
 }
 
-RunScores ScoreRuns(CommonPoints points, const std::vector<double>& stops, bool has_outliers) {
-  if (has_outliers) Tame(kMostDeviationsInScores, &points);
-  const Deviations deviations = DeviationsOf(points);
+RunScores ScoreRuns(const CommonPoints& points, const std::vector<double>& stops, bool has_outliers) {
+  const Deviations deviations =
+      DeviationsOf(points, has_outliers ? kMostDeviationsInScores : kMostDeviations);
   const size_t size = deviations.num_points;
-  const auto z = [&](size_t run) { return deviations.z.data() + run * size; };
   double effective_points = 1;
   const Matrix correlation = ShrunkCorrelation(deviations, &effective_points);
   const double worse = points.lower_is_better ? 1 : -1;
-  Scoring scoring(points.num_runs);
+  Scoring scoring(deviations);
 
   // With the correlation of the points, for small losses in what they have in common, and without it, for
   // losses that are large against what is known of it.
@@ -325,11 +350,10 @@ RunScores ScoreRuns(CommonPoints points, const std::vector<double>& stops, bool 
   for (const std::vector<double>& weights : {Solve(correlation, lost), lost}) {
     Score score{Shape::kSteps, 0, size - 1, kStepsShare, is_learning ? 1.0 : -1.0, 1};
     score.per_share_lost = Dot(lost.data(), weights) / kTemplateLoss;
-    scoring.Add(score, [&](size_t run) { return Dot(z(run), weights); });
+    scoring.Add(score, weights);
   }
   if (!stops.empty()) {
-    scoring.Add({Shape::kTarget, 0, size - 1, kTargetShare, 1, scoring.num_scores()},
-                [&](size_t run) { return stops[run]; });
+    scoring.AddValues({Shape::kTarget, 0, size - 1, kTargetShare, 1, scoring.num_scores()}, stops);
   }
   // Windows by their mean, and against what the other points let expect there. Points that depend on each
   // other count as fewer.
@@ -342,15 +366,12 @@ RunScores ScoreRuns(CommonPoints points, const std::vector<double>& stops, bool 
                 window.begin() + static_cast<std::ptrdiff_t>(last) + 1, 1.0);
       Score score{Shape::kPart, first, last, kScanShare / effective_points + (is_end ? kEndShare : 0), worse};
       score.plain = scoring.num_scores();
-      scoring.Add(score, [&](size_t run) { return Dot(z(run), window); });
-      const std::vector<double> weights = Solve(correlation, window);
+      scoring.Add(score, window);
       score.share = kContrastShare / static_cast<double>(size) + (is_whole ? kWholeShare : 0);
-      scoring.Add(score, [&](size_t run) { return Dot(z(run), weights); });
+      scoring.Add(score, Solve(correlation, window));
     }
   }
-  RunScores scores = std::move(scoring).Finish();
-  scores.effective_points = effective_points;
-  return scores;
+  return scoring.Finish(effective_points);
 }
 
 std::vector<double> StopsAtTarget(const std::vector<const Curve*>& curves, bool lower_is_better) {

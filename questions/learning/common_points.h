@@ -14,6 +14,8 @@ namespace ott::learning {
 
 // Curves of more points are averaged in so many windows.
 inline constexpr size_t kMostPoints = 32;
+// The limit of DrawIn() in what runs span.
+inline constexpr double kMostDeviations = 10;
 
 // A metric of several runs at the same points.
 struct CommonPoints {
@@ -31,6 +33,11 @@ struct CommonPoints {
 // INVALID_ARGUMENT if the runs have no point in common, or no finite one.
 absl::StatusOr<CommonPoints> BringToCommonPoints(const std::vector<const Curve*>& curves,
                                                  bool lower_is_better);
+
+// Moves values that are farther from the median than `most` robust deviations to there. Of runs of two sides
+// that is for tests alone: all runs of the smaller side may be far away, and what they lose would be too
+// small. REQUIRES: values is not empty.
+std::vector<double> DrawIn(std::vector<double> values, double most);
 
 // The kind of difference that a score measures.
 enum class Shape {
@@ -57,14 +64,15 @@ struct Score {
 
 struct RunScores {
   std::vector<Score> scores;
-  std::vector<double> values;  // row-major [runs, scores]
+  std::vector<double> values;    // row-major [runs, scores], of curves that are drawn in: for tests
+  std::vector<double> measured;  // the same of curves as they are: for how much
   // So many points that do not depend on each other vary as much together.
   double effective_points = 1;
 };
 
 // stops: the last x of each run if all stopped at a target, else empty. has_outliers: true if values far from
 // the median say nothing of the sides, as those of one run among others; false where one run is the side.
-RunScores ScoreRuns(CommonPoints points, const std::vector<double>& stops, bool has_outliers);
+RunScores ScoreRuns(const CommonPoints& points, const std::vector<double>& stops, bool has_outliers);
 
 // Returns the last x of each run, if each run ended when its curve first reached a value that is the same for
 // all; else empty.

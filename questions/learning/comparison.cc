@@ -120,8 +120,8 @@ Judged Prepare(const Sides& sides, CommonPoints points, double level, const Lear
     const std::vector<double> a = ColumnOf(judged.points.y, num_points, point, 0, sides.num_a);
     judged.differences.push_back(
         Difference(a, ColumnOf(judged.points.y, num_points, point, sides.num_a, num_runs)));
-    const auto [low, high] = std::minmax_element(a.begin(), a.end());
-    judged.margins.push_back(options.margin.value_or((*high - *low) / 2));
+    const LearningVerdict::Interval span = RangeOf(DrawIn(a, kMostDeviations));
+    judged.margins.push_back(options.margin.value_or((span.high() - span.low()) / 2));
   }
   return judged;
 }
@@ -147,7 +147,7 @@ double BandFactor(const Judged& judged, const Sides& sides, double level) {
 bool IsInsideMargins(const Judged& judged, double level) {
   for (size_t point = 0; point < judged.margins.size(); ++point) {
     const Interval interval = judged.differences[point].IntervalAt(2 * level);
-    if (interval.low < -judged.margins[point] || interval.high > judged.margins[point]) return false;
+    if (!(interval.low >= -judged.margins[point] && interval.high <= judged.margins[point])) return false;
   }
   return true;
 }
@@ -182,8 +182,8 @@ void AddWhere(double sign, Metric* metric) {
 // B less A of a score of the runs.
 Estimate DifferenceOfScore(const RunScores& scores, size_t score, const Sides& sides) {
   const size_t num_scores = scores.scores.size();
-  return Difference(ColumnOf(scores.values, num_scores, score, 0, sides.num_a),
-                    ColumnOf(scores.values, num_scores, score, sides.num_a, sides.curves.size()));
+  return Difference(ColumnOf(scores.measured, num_scores, score, 0, sides.num_a),
+                    ColumnOf(scores.measured, num_scores, score, sides.num_a, sides.curves.size()));
 }
 
 // The share of the steps that B loses by a score, in Student's interval.
@@ -207,7 +207,8 @@ void AddShareLost(const Judged& judged, const Sides& sides, double level, Metric
 void AddStopRatio(const Judged& judged, const Sides& sides, double level, Metric* metric) {
   for (size_t score = 0; score < judged.scores.scores.size(); ++score) {
     if (judged.scores.scores[score].shape != Shape::kTarget) continue;
-    const double a = Mean(ColumnOf(judged.scores.values, judged.scores.scores.size(), score, 0, sides.num_a));
+    const double a =
+        Mean(ColumnOf(judged.scores.measured, judged.scores.scores.size(), score, 0, sides.num_a));
     const Estimate later = DifferenceOfScore(judged.scores, score, sides);
     const Interval interval = later.IntervalAt(level);
     *metric->mutable_stop_ratio() =
@@ -304,7 +305,8 @@ double LevelOfLook(size_t runs, const LearningOptions& options) {
 bool IsAsGood(const Judged& judged, const Sides& sides, const PermutedMaximum& found, bool differs,
               double level, const LearningOptions& options) {
   if (!options.margin_share.has_value()) return IsInsideMargins(judged, level);
-  // A difference that is no loss of steps is not measured by them.
+  // A difference that is no loss of steps is not measured by them, and so few runs cannot show one.
+  if (SmallestPermutedPValue(sides.num_a, sides.num_b()) > level) return false;
   if (differs && judged.scores.scores[found.largest].shape != Shape::kSteps) return false;
   const double unit = judged.scores.scores[1].per_share_lost;
   const Interval lost = DifferenceOfScore(judged.scores, 1, sides).IntervalAt(2 * level);
@@ -357,6 +359,7 @@ void JudgeFirst(const Sides& sides, CommonPoints points, double level, const Lea
                      ErrorOfPermutation(sides.num_a, sides.num_b(), at));
   metric->set_p_value(found.p_value);
   const bool may_be_as_good =
+      std::min(sides.num_a, sides.num_b()) > 1 &&
       std::none_of(verdict->events().begin(), verdict->events().end(),
                    [](const Event& event) { return event.is_b() && IsBadEnd(event); });
   const double band_factor = BandFactor(judged, sides, at);

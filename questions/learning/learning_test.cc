@@ -167,6 +167,44 @@ TEST_F(Learning, AStatedMarginCountsBeforeADifference) {
   EXPECT_EQ(Ask(a_, b, options).metrics(0).kind(), LearningVerdict::AS_GOOD);
 }
 
+TEST_F(Learning, ALossBeyondAStatedMarginIsNeverAsGoodHoweverFewRunsHaveIt) {
+  const auto far = [](double x) { return FallingLoss(x) + 20; };
+  LearningOptions in_metric, in_steps;
+  in_metric.margin = 1;
+  in_steps.margin_share = 0.5;
+  for (const int num_b : {1, 2, 3, 5, 9, 10, 15}) {
+    for (int num_far = 1; num_far <= num_b; ++num_far) {
+      std::vector<RunCurves> b = Runs("b", num_b - num_far, random_, FallingLoss);
+      for (RunCurves& run : Runs("far", num_far, random_, far)) b.push_back(std::move(run));
+      for (const LearningOptions& options : {in_metric, in_steps}) {
+        EXPECT_NE(Ask(a_, b, options).metrics(0).kind(), LearningVerdict::AS_GOOD)
+            << num_far << " of " << num_b;
+        EXPECT_NE(Ask(b, a_, options).metrics(0).kind(), LearningVerdict::AS_GOOD)
+            << num_far << " of " << num_b;
+      }
+    }
+  }
+}
+
+TEST_F(Learning, LostStepsAreMeasuredAlikeHoweverFewRunsLoseThem) {
+  const std::vector<RunCurves> b = Runs("b", 10, random_, [](double x) { return FallingLoss(0.7 * x); });
+  for (const int num_b : {3, 5, 7, 9, 10}) {
+    EXPECT_NEAR(Ask(a_, {b.begin(), b.begin() + num_b}).metrics(0).share_lost().value(), 0.3, 0.06) << num_b;
+  }
+}
+
+// A curve of another shape may lose no steps in all; runs that cannot show the shape are not as good.
+TEST_F(Learning, RunsThatAreTooFewToDifferAreNotAsGoodInSteps) {
+  const auto bump = [](double x) { return FallingLoss(x) + (x > 400 && x < 500 ? 1 : 0); };
+  LearningOptions options;
+  options.margin_share = 0.5;
+  for (const int count : {2, 4}) {
+    EXPECT_EQ(
+        Ask({a_.begin(), a_.begin() + count}, Runs("b", count, random_, bump), options).metrics(0).kind(),
+        LearningVerdict::CANNOT_TELL);
+  }
+}
+
 TEST_F(Learning, FourRunsASideCannotTellAndSaySo) {
   const LearningVerdict verdict =
       Ask({a_.begin(), a_.begin() + 4}, Runs("b", 4, random_, [](double x) { return FallingLoss(0.5 * x); }));
@@ -176,6 +214,10 @@ TEST_F(Learning, FourRunsASideCannotTellAndSaySo) {
 }
 
 TEST_F(Learning, OneRunIsJudgedByTheBandOfASet) {
+  LearningOptions options;
+  options.margin = 1;
+  EXPECT_EQ(Ask(a_, Runs("b", 1, random_, FallingLoss), options).metrics(0).kind(),
+            LearningVerdict::CANNOT_TELL);
   EXPECT_EQ(Ask(a_, Runs("b", 1, random_, FallingLoss)).metrics(0).kind(), LearningVerdict::CANNOT_TELL);
   EXPECT_EQ(Ask(a_, Runs("b", 1, random_, [](double x) { return FallingLoss(0.6 * x); })).metrics(0).kind(),
             LearningVerdict::WORSE);
