@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -42,6 +43,7 @@ struct Run {
   int seed = 0;
   std::string dir;
   bool ended_well = false;
+  std::promise<void> has_ended;
 
   int planted() const {
     if (!is_planted) return -1;
@@ -60,8 +62,8 @@ std::vector<Run> ListRuns(const Options& options) {
         for (const char* const transport : {"mpi", "tcp"}) {
           if (!options.over.empty() && options.over != transport) continue;
           for (int seed = 0; seed < options.num_runs; ++seed) {
-            runs.push_back({&shape, num_ranks, is_planted, transport, seed + num_ranks / 2,
-                            absl::StrCat(options.dir, "/", runs.size())});
+            const std::string dir = absl::StrCat(options.dir, "/", runs.size());
+            runs.push_back({&shape, num_ranks, is_planted, transport, seed + num_ranks / 2, dir});
           }
         }
       }
@@ -76,6 +78,7 @@ void Start(const Options& options, Run& run) {
                                            "' '", run.shape->name, "' ", run.seed, " ", run.planted(), " '",
                                            run.dir, "' ", run.transport, " > '", run.dir, ".log' 2>&1");
   run.ended_well = std::system(command.c_str()) == 0;
+  run.has_ended.set_value();
 }
 
 // Whom lines name that a run printed, ascending.
@@ -162,9 +165,9 @@ int Main(int argc, char** argv) {
       for (size_t run = next++; run < runs.size(); run = next++) Start(options, runs[run]);
     });
   }
-  for (std::thread& thread : threads) thread.join();
   std::printf("%-44s %5s  %-7s %8s %6s %7s %6s %13s\n", "shape", "ranks", "", "verdicts", "false", "missed",
               "wrong", "contradicted");
+  std::fflush(stdout);
   int num_bad = 0;
   for (size_t begin = 0; begin < runs.size();) {
     Rates rates;
@@ -172,6 +175,7 @@ int Main(int argc, char** argv) {
     for (; begin < runs.size() && runs[begin].shape == run.shape && runs[begin].num_ranks == run.num_ranks &&
            runs[begin].is_planted == run.is_planted;
          ++begin) {
+      runs[begin].has_ended.get_future().wait();
       Judge(runs[begin], rates);
     }
     std::printf("%-44s %5d  %-7s %8d %6d %7d %6d %13d\n", run.shape->name.c_str(), run.num_ranks,
@@ -181,6 +185,7 @@ int Main(int argc, char** argv) {
     num_bad += rates.num_false + rates.num_missed + rates.num_wrong + rates.num_contradicted;
     if (options.explain && !rates.first.empty()) std::printf("%s\n", rates.first.c_str());
   }
+  for (std::thread& thread : threads) thread.join();
   std::filesystem::remove_all(dir);
   return num_bad > 0 ? 1 : 0;
 }

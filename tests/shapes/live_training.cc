@@ -1,5 +1,5 @@
-// A training of one of the shapes, with a process a rank: a part of its work is computed and the rest slept,
-// and its collectives are messages with the time at which their sender came.
+// A training of one of the shapes, with a process a rank: a part of its work is computed, as on a CPU, and
+// the rest slept, as for a device. Its collectives are messages with the time at which their sender came.
 //
 //   mpirun -np 4 live_training SHAPE SEED PLANTED RUN_DIR mpi|tcp
 //
@@ -10,9 +10,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -41,6 +43,34 @@ int64_t Nanoseconds(double seconds) { return static_cast<int64_t>(seconds * 1e9)
 void SleepUntil(int64_t when) {
   std::this_thread::sleep_until(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(when)));
 }
+
+// Computes with numbers, for which others that have the CPU make it take longer.
+class Numbers {
+ public:
+  Numbers() {
+    constexpr int kRounds = 50;
+    constexpr int64_t kSteps = 20'000;
+    for (int round = 0; round < kRounds; ++round) {
+      const int64_t start = Now();
+      Step(kSteps);
+      nanoseconds_ = std::min(nanoseconds_, static_cast<double>(Now() - start) / kSteps);
+    }
+  }
+
+  // Takes so long if nobody else has the CPU.
+  void Compute(double seconds) { Step(std::llround(seconds * 1e9 / nanoseconds_)); }
+
+ private:
+  void Step(int64_t count) {
+    double number = number_;
+    for (int64_t i = 0; i < count; ++i) number = 0.999 * number + 1;
+    number_ = number;
+  }
+
+  volatile double number_ = 0;
+  // Of a step.
+  double nanoseconds_ = std::numeric_limits<double>::infinity();
+};
 
 class LiveTraining {
  public:
@@ -90,17 +120,18 @@ class LiveTraining {
   void Work(const Act& act) {
     const int64_t start = Now();
     const Stopwatch::Scope scope{std::string_view(act.name)};
-    const int64_t computes = start + Nanoseconds(act.seconds * CpuShare());
-    while (Now() < computes) {
-    }
-    SleepUntil(start + Nanoseconds(act.seconds));
+    const double computed = act.seconds * CpuShare();
+    numbers_.Compute(computed);
+    std::this_thread::sleep_for(std::chrono::duration<double>(act.seconds - computed));
     work_.push_back(1e-9 * static_cast<double>(Now() - start));
   }
 
-  // Many ranks share few CPUs. Work that is all on a CPU is computed if each rank has one.
+  // Many ranks share few CPUs, of which they leave most to others. Work that is all on a CPU is computed if
+  // each rank has one.
   double CpuShare() const {
-    const bool has_own = ranks_.size() <= static_cast<int>(std::thread::hardware_concurrency());
-    return shape_.cpu_share == 1 && has_own ? 1 : std::min(shape_.cpu_share, 0.02);
+    const double cpus_of_rank =
+        static_cast<double>(std::thread::hardware_concurrency()) / static_cast<double>(ranks_.size());
+    return shape_.cpu_share == 1 && cpus_of_rank >= 1 ? 1 : std::min(shape_.cpu_share, cpus_of_rank / 8);
   }
 
   std::vector<int> Members(const Act& act) const {
@@ -141,6 +172,7 @@ class LiveTraining {
 
   const Shape& shape_;
   Communicator& ranks_;
+  Numbers numbers_;
   std::vector<double> work_;
   std::map<Among, int64_t> busy_until_;
   std::map<std::string, const Act*> begun_;
