@@ -137,6 +137,7 @@ std::string DescribeCauses(const JobState& job, const std::vector<const HangCaus
   for (const HangCause* const cause : causes) {
     ranks.insert(ranks.end(), cause->ranks().begin(), cause->ranks().end());
   }
+  std::sort(ranks.begin(), ranks.end());
   std::string text =
       absl::StrCat(DescribeRanks(job, ranks), " ", DescribeKind(first.kind(), ranks.size() == 1));
   if (first.kind() == HangCause::DEAD) text += DescribeTerminationOfRank(job.ranks[ranks[0]]);

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "job_for_test.h"
@@ -201,6 +204,44 @@ TEST(DiagnoseHang, SeveralCulpritsAreAllNamed) {
   test.job.ranks[3].place = "data";
   test.Complete(3, 0, 0);
   EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2, 3));
+}
+
+// Returns the ranks whose places a cause has, in the order in which it has them.
+std::vector<int> RanksOfPlaces(absl::string_view cause) {
+  std::vector<int> ranks;
+  for (const absl::string_view part : absl::StrSplit(cause, "; ")) {
+    const std::vector<std::string> words = absl::StrSplit(part, ' ');
+    if (words.size() > 3 && words[0] == "rank" && words[2] == "is") ranks.push_back(std::stoi(words[1]));
+  }
+  return ranks;
+}
+
+TEST(DiagnoseHang, PlacesOfCulpritsComeInOrderOfRanksWhoeverIsReachedFirst) {
+  constexpr int kRanks = 8;
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 100; ++trial) {
+    JobForTest test(kRanks);
+    std::vector<int> ranks(kRanks);
+    std::iota(ranks.begin(), ranks.end(), 0);
+    const int world = test.Group("world", ranks);
+    std::shuffle(ranks.begin(), ranks.end(), random);
+    std::vector<int> culprits(ranks.begin(), ranks.begin() + 3);
+    // One rank waits for one of them alone, and three for all.
+    const int pair = test.Group("pair", {ranks[3], culprits[0]});
+    test.Call(ranks[3], pair, 1, "send");
+    for (int i = 4; i < kRanks; ++i) test.Call(ranks[i], world, 1, "allreduce");
+    const HangVerdict verdict = Diagnose(test);
+    std::sort(culprits.begin(), culprits.end());
+    ASSERT_THAT(verdict.culprits(), ElementsAreArray(culprits)) << verdict.verdict();
+    std::vector<int> named;
+    for (const absl::string_view cause : absl::StrSplit(verdict.verdict(), "; and ")) {
+      const std::vector<int> of_cause = RanksOfPlaces(cause);
+      EXPECT_TRUE(std::is_sorted(of_cause.begin(), of_cause.end())) << verdict.verdict();
+      named.insert(named.end(), of_cause.begin(), of_cause.end());
+    }
+    std::sort(named.begin(), named.end());
+    EXPECT_THAT(named, ElementsAreArray(culprits)) << verdict.verdict();
+  }
 }
 
 TEST(DiagnoseHang, AHalfThatStandsInTheOtherIsNoWait) {
