@@ -43,6 +43,10 @@ std::vector<int64_t> CommonIterations(const JoinedFact& joined) {
   return common;
 }
 
+std::string NameRanks(const std::vector<int>& ranks) {
+  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(ranks, ", "));
+}
+
 // Says what each rank has. Of lists, that is the parts in which ranks differ.
 std::vector<std::string> JoinRanksByValue(const std::map<std::string, std::vector<int>>& ranks_by_value) {
   std::vector<std::vector<std::string>> lists;
@@ -65,8 +69,7 @@ std::vector<std::string> JoinRanksByValue(const std::map<std::string, std::vecto
       if (!is_alike || !differs || variants[i].size() > 1) shown.push_back((*list)[i]);
     }
     ++list;
-    parts.push_back(absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(ranks, ", "), ": ",
-                                 absl::StrJoin(shown, ", ")));
+    parts.push_back(absl::StrCat(NameRanks(ranks), ": ", absl::StrJoin(shown, ", ")));
   }
   return parts;
 }
@@ -170,9 +173,12 @@ std::optional<SoundFinding> FindWrongSum(const JoinedFact& joined) {
   return std::nullopt;
 }
 
-// Two ranks that had the same in two iterations in a row, while it changed from one to the other.
-std::optional<SoundFinding> FindSame(const JoinedFact& joined) {
+// Finds ranks that had the same in two iterations in a row, while it changed from one to the other: all
+// groups of them, each where its ranks first had it together.
+std::vector<SoundFinding> FindSame(const JoinedFact& joined) {
   const std::vector<int64_t> common = CommonIterations(joined);
+  std::vector<SoundFinding> findings;
+  std::vector<std::vector<int>> known;
   for (size_t i = 0; i + 1 < common.size(); ++i) {
     std::map<std::pair<std::string, std::string>, std::vector<int>> ranks_by_values;
     for (const auto& [rank, values] : joined.values) {
@@ -181,20 +187,26 @@ std::optional<SoundFinding> FindSame(const JoinedFact& joined) {
       if (!first.empty() && first != second) ranks_by_values[{first, second}].push_back(rank);
     }
     for (const auto& [values, ranks] : ranks_by_values) {
-      if (ranks.size() < 2) continue;
-      SoundFinding finding = MakeFinding(joined, common[i]);
+      const bool is_known = std::any_of(known.begin(), known.end(), [&ranks = ranks](const auto& group) {
+        return std::includes(group.begin(), group.end(), ranks.begin(), ranks.end());
+      });
+      if (ranks.size() < 2 || is_known) continue;
+      known.push_back(ranks);
+      SoundFinding& finding = findings.emplace_back(MakeFinding(joined, common[i]));
       finding.mutable_ranks()->Add(ranks.begin(), ranks.end());
-      finding.set_seen(absl::StrCat("the same in iterations ", common[i], " and ", common[i + 1]));
-      return finding;
+      finding.set_seen(
+          absl::StrCat(NameRanks(ranks), ": the same in iterations ", common[i], " and ", common[i + 1]));
     }
   }
-  return std::nullopt;
+  return findings;
 }
 
-std::optional<SoundFinding> FindBroken(const JoinedFact& joined) {
-  if (joined.fact.is_result()) return FindOtherResult(joined);
-  if (joined.fact.is_sum()) return FindWrongSum(joined);
-  return joined.fact.is_distinct() ? FindSame(joined) : FindDifference(joined);
+std::vector<SoundFinding> FindBroken(const JoinedFact& joined) {
+  if (joined.fact.is_distinct()) return FindSame(joined);
+  const std::optional<SoundFinding> finding = joined.fact.is_result() ? FindOtherResult(joined)
+                                              : joined.fact.is_sum()  ? FindWrongSum(joined)
+                                                                      : FindDifference(joined);
+  return finding.has_value() ? std::vector<SoundFinding>{*finding} : std::vector<SoundFinding>();
 }
 
 // Facts that all ranks of their group recorded; those of others are not checked, by rule.
@@ -230,17 +242,25 @@ bool HaveTheSameRanks(const SoundFinding& a, const SoundFinding& b) {
   return std::equal(a.ranks().begin(), a.ranks().end(), b.ranks().begin(), b.ranks().end());
 }
 
-// Joins what is the same on other ranks, or of other tensors of the same ranks, into one finding.
-void AddFinding(const SoundFinding& finding, bool merges_names, SoundVerdict* verdict) {
+void JoinRanks(const SoundFinding& from, SoundFinding* to) {
+  std::set<int> ranks(to->ranks().begin(), to->ranks().end());
+  ranks.insert(from.ranks().begin(), from.ranks().end());
+  *to->mutable_ranks() = {ranks.begin(), ranks.end()};
+}
+
+// Joins what is the same on other ranks, or of other tensors of the same ranks, into one finding. fact: what
+// it is about, which says what each rank has; nullptr: it is a rank's own.
+void AddFinding(const SoundFinding& finding, const SoundFact* fact, SoundVerdict* verdict) {
   for (SoundFinding& known : *verdict->mutable_findings()) {
     if (known.rule() != finding.rule() || known.place() != finding.place() ||
         known.iteration() != finding.iteration())
       continue;
     if (HaveTheSameNames(known, finding)) {
-      known.mutable_ranks()->MergeFrom(finding.ranks());
+      JoinRanks(finding, &known);
+      if (fact != nullptr) known.set_seen(absl::StrCat(known.seen(), "; ", finding.seen()));
       return;
     }
-    if (merges_names && HaveTheSameRanks(known, finding)) {
+    if (fact != nullptr && fact->is_result() && HaveTheSameRanks(known, finding)) {
       known.mutable_names()->MergeFrom(finding.names());
       return;
     }
@@ -307,12 +327,12 @@ SoundVerdict JudgeSound(const std::map<int, SoundRecord>& records, int num_ranks
       if (silenced.count(finding.rule()) > 0) continue;
       finding.clear_ranks();
       finding.add_ranks(rank);
-      AddFinding(finding, /*merges_names=*/false, &verdict);
+      AddFinding(finding, nullptr, &verdict);
     }
   }
   for (const JoinedFact& fact : JoinFacts(records, num_ranks, &not_checked)) {
     if (silenced.count(fact.fact.rule()) > 0) continue;
-    if (auto finding = FindBroken(fact)) AddFinding(*finding, fact.fact.is_result(), &verdict);
+    for (const SoundFinding& finding : FindBroken(fact)) AddFinding(finding, &fact.fact, &verdict);
   }
   std::stable_sort(
       verdict.mutable_findings()->begin(), verdict.mutable_findings()->end(),

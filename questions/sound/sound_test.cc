@@ -2,10 +2,17 @@
 
 #include "ott/questions/sound/sound.h"
 
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/questions/sound/sound_answer.h"
@@ -13,10 +20,13 @@
 namespace ott::sound {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::UnorderedElementsAreArray;
 
 SoundRecord MakeRecord() {
   SoundRecord record;
@@ -184,6 +194,74 @@ TEST(Sound, SameDataTwiceInARowIsAFinding) {
       JudgeSound({{0, RecordOf({"a", "b"}, true)}, {1, RecordOf({"a", "b"}, true)}}, 2, {});
   ASSERT_EQ(verdict.findings_size(), 1);
   EXPECT_THAT(verdict.findings(0).ranks(), ElementsAre(0, 1));
+}
+
+// The definition: ranks that have the same in two iterations in a row, between which it changed, and that
+// were not all together in such a group before.
+std::set<std::pair<int, std::vector<int>>> GroupsThatShare(const std::vector<std::string>& data) {
+  std::set<std::pair<int, std::vector<int>>> groups;
+  for (int i = 0; i + 1 < static_cast<int>(data[0].size()); ++i) {
+    for (char first = 'a'; first <= 'c'; ++first) {
+      for (char second = 'a'; second <= 'c'; ++second) {
+        std::vector<int> ranks;
+        for (size_t rank = 0; rank < data.size(); ++rank) {
+          if (data[rank][i] == first && data[rank][i + 1] == second) ranks.push_back(static_cast<int>(rank));
+        }
+        const bool is_known = std::any_of(groups.begin(), groups.end(), [&](const auto& group) {
+          return group.first < i &&
+                 std::includes(group.second.begin(), group.second.end(), ranks.begin(), ranks.end());
+        });
+        if (first != second && ranks.size() > 1 && !is_known) groups.insert({i, ranks});
+      }
+    }
+  }
+  return groups;
+}
+
+TEST(Sound, AllGroupsOfRanksWithTheSameDataAreNamed) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 300; ++trial) {
+    std::vector<std::string> data(2 + random() % 6);
+    std::map<int, SoundRecord> records;
+    for (std::string& of_rank : data) {
+      std::vector<std::string> values;
+      for (int i = 0; i < 4; ++i) {
+        of_rank += static_cast<char>('a' + random() % 3);
+        values.emplace_back(1, of_rank.back());
+      }
+      records[static_cast<int>(&of_rank - data.data())] = RecordOf(values, /*is_distinct=*/true);
+    }
+    std::map<int, std::pair<std::set<int>, std::vector<std::string>>> expected;
+    for (const auto& [iteration, ranks] : GroupsThatShare(data)) {
+      auto& [all_ranks, seen] = expected[iteration];
+      all_ranks.insert(ranks.begin(), ranks.end());
+      seen.push_back(absl::StrCat("ranks ", absl::StrJoin(ranks, ", "), ": the same in iterations ",
+                                  iteration, " and ", iteration + 1));
+    }
+    const SoundVerdict verdict = JudgeSound(records, static_cast<int>(data.size()), {});
+    ASSERT_EQ(verdict.findings_size(), static_cast<int>(expected.size()));
+    auto finding = verdict.findings().begin();
+    for (const auto& [iteration, ranks_and_seen] : expected) {
+      EXPECT_EQ(finding->iteration(), iteration);
+      EXPECT_THAT(finding->ranks(), ElementsAreArray(ranks_and_seen.first));
+      const std::vector<std::string> seen = absl::StrSplit(finding->seen(), "; ");
+      EXPECT_THAT(seen, UnorderedElementsAreArray(ranks_and_seen.second));
+      ++finding;
+    }
+  }
+}
+
+TEST(Sound, EachGroupOfAFactSaysWhatItsRanksHave) {
+  std::map<int, SoundRecord> records;
+  for (const int rank : {0, 1, 2, 3}) {
+    records[rank] = RecordOf({absl::StrCat(rank)});
+    for (const int other : {0, 2}) records[rank].mutable_facts(0)->add_group(rank % 2 + other);
+  }
+  const SoundVerdict verdict = JudgeSound(records, 4, {});
+  ASSERT_EQ(verdict.findings_size(), 1);
+  EXPECT_THAT(verdict.findings(0).ranks(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(verdict.findings(0).seen(),
+              AllOf(HasSubstr("rank 0: 0; rank 2: 2"), HasSubstr("rank 1: 1; rank 3: 3")));
 }
 
 TEST(Sound, SameDataOnceOrAlwaysIsNone) {
