@@ -55,13 +55,6 @@ class Judge {
                                           "rank to another under a name of its own"));
       return;
     }
-    if (job_.takes_turns) {
-      answer_.set_verdict(WHAT_IF_CANNOT_TELL);
-      answer_.set_conclusion(
-          "cannot tell: ranks that never wait for each other take turns in taking longest, so that no part "
-          "of the run tells how long the job takes");
-      return;
-    }
     const bool compares_ranks = named_.compares_ranks();
     if (compares_ranks && BlameRanksThatDoTheSame()) return;
     if (answer_.slowdown() < 1 + (compares_ranks ? kMinUneven : kMinSaved)) {

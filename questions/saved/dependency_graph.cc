@@ -14,9 +14,11 @@ int DependencyGraph::AddStep() {
   return num_steps() - 1;
 }
 
-int32_t DependencyGraph::AddOperation() {
+int32_t DependencyGraph::AddOperation(int part) {
   OTT_CHECK(num_steps() > 0) << "an operation needs a step";
   group_.push_back(-1);
+  part_.push_back(part);
+  num_parts_ = std::max(num_parts_, static_cast<size_t>(part) + 1);
   step_begin_.back() = num_operations();
   return num_operations() - 1;
 }
@@ -179,7 +181,10 @@ void DependencyGraph::ReplayStep(int step, const double* own_times, const double
 }
 
 std::vector<std::vector<double>> DependencyGraph::Replay(int num_replays, OwnTimes own_times) const {
-  std::vector<std::vector<double>> seconds(num_replays, std::vector<double>(num_steps()));
+  // [replay][part][step]
+  std::vector<std::vector<std::vector<double>>> seconds(
+      num_replays, std::vector<std::vector<double>>(num_parts_, std::vector<double>(num_steps())));
+  std::vector<double> longest(num_parts_ * kLanes);
   std::vector<double> own;
   std::vector<double> start;
   std::vector<double> end;
@@ -193,14 +198,27 @@ std::vector<std::vector<double>> DependencyGraph::Replay(int num_replays, OwnTim
       const int num_lanes = std::min(kLanes, num_replays - replay);
       own_times(replay, first, last, own.data());
       ReplayStep<kLanes>(step, own.data(), nullptr, start.data(), end.data());
-      double longest[kLanes] = {};
+      std::fill(longest.begin(), longest.end(), 0);
       for (size_t i = 0; i < size; i += kLanes) {
-        for (int lane = 0; lane < kLanes; ++lane) longest[lane] = std::max(longest[lane], end[i + lane]);
+        double* const of_part = longest.data() + static_cast<size_t>(part_[first + i / kLanes]) * kLanes;
+        for (int lane = 0; lane < kLanes; ++lane) of_part[lane] = std::max(of_part[lane], end[i + lane]);
       }
-      for (int lane = 0; lane < num_lanes; ++lane) seconds[replay + lane][step] = longest[lane];
+      for (size_t part = 0; part < num_parts_; ++part) {
+        for (int lane = 0; lane < num_lanes; ++lane)
+          seconds[replay + lane][part][step] = longest[part * kLanes + lane];
+      }
     }
   }
-  return seconds;
+  std::vector<std::vector<double>> of_job;
+  for (const auto& of_parts : seconds) of_job.push_back(of_parts[LongestPart(of_parts)]);
+  return of_job;
+}
+
+size_t DependencyGraph::LongestPart(const std::vector<std::vector<double>>& seconds) {
+  std::vector<double> sums;
+  for (const std::vector<double>& steps : seconds)
+    sums.push_back(std::accumulate(steps.begin(), steps.end(), 0.0));
+  return static_cast<size_t>(std::max_element(sums.begin(), sums.end()) - sums.begin());
 }
 
 DependencyGraph::Times DependencyGraph::ReplayInFull(absl::Span<const double> own_times,
@@ -208,22 +226,31 @@ DependencyGraph::Times DependencyGraph::ReplayInFull(absl::Span<const double> ow
   Times times;
   times.start.resize(num_operations());
   times.end.resize(num_operations());
+  times.seconds.assign(num_parts_, std::vector<double>(num_steps()));
   for (int step = 0; step < num_steps(); ++step) {
-    const int32_t first = step_begin_[step];
+    const auto [first, last] = OperationsOf(step);
     ReplayStep<1>(step, own_times.data() + first, delays.empty() ? nullptr : delays.data() + first,
                   times.start.data() + first, times.end.data() + first);
+    for (int32_t i = first; i < last; ++i) {
+      double& seconds = times.seconds[part_[i]][step];
+      seconds = std::max(seconds, times.end[i]);
+    }
   }
+  times.longest_part = LongestPart(times.seconds);
   return times;
 }
 
 std::vector<int32_t> DependencyGraph::CriticalPath(int step, const Times& times) const {
   const auto [first, last] = OperationsOf(step);
   std::vector<int32_t> path;
-  if (first == last) return path;
+  int32_t operation = -1;
+  for (int32_t i = first; i < last; ++i) {
+    if (static_cast<size_t>(part_[i]) != times.longest_part) continue;
+    if (operation < 0 || times.end[i] > times.end[operation]) operation = i;
+  }
+  if (operation < 0) return path;
   const auto by_end = [&](int32_t a, int32_t b) { return times.end[a] < times.end[b]; };
   const auto by_start = [&](int32_t a, int32_t b) { return times.start[a] < times.start[b]; };
-  int32_t operation = static_cast<int32_t>(
-      std::max_element(times.end.begin() + first, times.end.begin() + last) - times.end.begin());
   while (true) {
     path.push_back(operation);
     // The member that came last is what the others waited for.

@@ -3,6 +3,7 @@
 #ifndef OTT_QUESTIONS_SAVED_DEPENDENCY_GRAPH_H_
 #define OTT_QUESTIONS_SAVED_DEPENDENCY_GRAPH_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -23,9 +24,10 @@ class DependencyGraph {
  public:
   // Begins a step; its number, counted from 0.
   int AddStep();
-  // Adds an operation to the latest step; its number, counted from 0.
+  // Adds an operation to the latest step; its number, counted from 0. part: of the job. Parts never wait for
+  // each other, and each goes on to its next step by itself, so that the longest of them is the job's time.
   // REQUIRES: AddStep() was called
-  int32_t AddOperation();
+  int32_t AddOperation(int part = 0);
   // REQUIRES: both are of one step
   void AddDependency(int32_t operation, int32_t comes_after);
   // REQUIRES: all are of one step, and of no group yet
@@ -52,20 +54,27 @@ class DependencyGraph {
   // operation those of all replays; what is written for replays beyond the last does not matter.
   using OwnTimes = absl::FunctionRef<void(int replay, int32_t begin, int32_t end, double* out)>;
 
-  // Replays all steps num_replays times; [replay][step] is the step's seconds, from 0 to its last end.
+  // Replays all steps num_replays times; [replay][step] is the step's seconds, from 0 to its last end, of the
+  // part that takes longest in that replay.
   std::vector<std::vector<double>> Replay(int num_replays, OwnTimes own_times) const;
 
   struct Times {
     std::vector<double> start;
     std::vector<double> end;
+    // [part][step]; and the part that takes longest.
+    std::vector<std::vector<double>> seconds;
+    size_t longest_part = 0;
   };
   // Returns one replay in full; seconds from the beginning of each operation's step. delays: what each
   // operation starts after it could, in seconds; empty: nothing.
   Times ReplayInFull(absl::Span<const double> own_times, absl::Span<const double> delays) const;
 
-  // Returns the operations that a step's end waited for, one after the other, the last first. times: of
-  // ReplayInFull()
+  // Returns the operations that a step's end waited for, one after the other, the last first, in the part
+  // that takes longest. times: of ReplayInFull()
   std::vector<int32_t> CriticalPath(int step, const Times& times) const;
+
+  // Returns the part that takes longest. seconds: [part][step], of one part at least.
+  static size_t LongestPart(const std::vector<std::vector<double>>& seconds);
 
  private:
   absl::Status Sort(int step, absl::FunctionRef<std::string(int32_t)> name);
@@ -76,8 +85,10 @@ class DependencyGraph {
 
   // A step begins at [i]; behind them the number of operations.
   std::vector<int32_t> step_begin_ = {0};
-  // By operation: the number of the group, or -1.
+  // By operation: the number of the group, or -1; and the part.
   std::vector<int32_t> group_;
+  std::vector<int32_t> part_;
+  size_t num_parts_ = 1;
   // Until Finish().
   std::vector<std::pair<int32_t, int32_t>> edges_;
 

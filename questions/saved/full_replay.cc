@@ -18,10 +18,7 @@ double ReplayError(const ReplayJob& job) {
   double difference = 0;
   double total = 0;
   for (size_t step = 0; step < job.steps.size(); ++step) {
-    const auto [first, last] = job.graph.OperationsOf(static_cast<int>(step));
-    double longest = 0;
-    for (int32_t i = first; i < last; ++i) longest = std::max(longest, times.end[i]);
-    difference += std::abs(longest - job.steps[step].measured_seconds);
+    difference += std::abs(times.seconds[job.longest_part][step] - job.steps[step].measured_seconds);
     total += job.steps[step].measured_seconds;
   }
   return total > 0 ? difference / total : 1;

@@ -3,6 +3,7 @@
 #ifndef OTT_QUESTIONS_SAVED_REPLAY_JOB_H_
 #define OTT_QUESTIONS_SAVED_REPLAY_JOB_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -58,6 +59,8 @@ struct ReplayJob {
   std::vector<Kind> kinds;
   std::vector<Operation> operations;  // of the graph
   std::vector<Step> steps;            // of the graph
+  // The part of the graph that the steps' measured seconds are of: the one that took longest.
+  size_t longest_part = 0;
   // Says what could not be used, and why.
   std::vector<std::string> notes;
   // Part of the job is missing, so that an answer is none for all of it.
@@ -66,9 +69,6 @@ struct ReplayJob {
   bool knows_who_waits = true;
   // True if collectives seem to run beside the work, so that who waits for whom in them is not known.
   bool may_overlap = false;
-  // True if ranks that never wait for each other take turns in taking longest, so that the longest of each
-  // part of the run do not add up to how long the job takes.
-  bool takes_turns = false;
   // The measurement that ranks come to different numbers of times, so that it is not known whose coming
   // belongs together; or empty.
   std::string unmatched;

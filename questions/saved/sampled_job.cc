@@ -41,7 +41,7 @@ class Maker {
     OTT_RETURN_IF_ERROR(CutBlocks());
     FindGroups();
     for (size_t begin = 0; begin < blocks_.size();) begin = AddBlocks(begin);
-    job_.takes_turns = TakesTurns();
+    SetMeasuredOfLongest();
     if (job_.operations.empty()) {
       return absl::NotFoundError(
           "the iterations that were kept hold no work between collective measurements");
@@ -194,6 +194,7 @@ class Maker {
     component_of_rank_ = meetings_->Components();
     const std::set<int> components(component_of_rank_.begin(), component_of_rank_.end());
     num_components_ = components.size();
+    seconds_of_component_.resize(samples_.size());
     job_.knows_who_waits = num_components_ < samples_.size();
     FindCut();
   }
@@ -316,7 +317,7 @@ class Maker {
 
   // If no measurement ends the iterations of all ranks, they are one step, which ranks begin as they began
   // it. Ranks that do not wait for each other move by themselves: a step of them begins for each when it
-  // begins it, and takes as long as the longest.
+  // begins it, and the job takes as long as those of them that take longest.
   void AddWholeBlock(const Block& block) {
     std::map<int, std::pair<int64_t, int64_t>> span_of_component;
     std::set<int64_t> iterations;
@@ -331,13 +332,10 @@ class Maker {
       for (const Piece& piece : pieces) iterations.insert(piece.iteration);
     }
     BeginStep(*iterations.begin(), static_cast<int>(iterations.size()), ++num_batches_);
-    int64_t longest = 0;
     for (const auto& [component, span] : span_of_component) {
-      longest = std::max(longest, span.second - span.first);
-      total_of_component_[component] += span.second - span.first;
+      job_.steps.back().measured_seconds = kNanosecond * static_cast<double>(span.second - span.first);
+      seconds_of_component_[static_cast<size_t>(component)].push_back(job_.steps.back().measured_seconds);
     }
-    total_of_longest_ += longest;
-    job_.steps.back().measured_seconds = kNanosecond * static_cast<double>(longest);
     for (size_t rank = 0; rank < block.size(); ++rank) {
       const int64_t begin = span_of_component.at(component_of_rank_[rank]).first;
       BeginRank(rank, begin, kNanosecond * static_cast<double>(block[rank].front().start - begin), -1);
@@ -347,10 +345,11 @@ class Maker {
     EndStep();
   }
 
-  bool TakesTurns() const {
-    int64_t longest = 0;
-    for (const auto& [unused, total] : total_of_component_) longest = std::max(longest, total);
-    return static_cast<double>(total_of_longest_) > (1 + kMaxReplayError) * static_cast<double>(longest);
+  void SetMeasuredOfLongest() {
+    if (num_components_ == 1) return;
+    job_.longest_part = DependencyGraph::LongestPart(seconds_of_component_);
+    for (size_t step = 0; step < job_.steps.size(); ++step)
+      job_.steps[step].measured_seconds = seconds_of_component_[job_.longest_part][step];
   }
 
   void BeginStep(int64_t number, int num_iterations, int64_t batch) {
@@ -398,7 +397,7 @@ class Maker {
   }
 
   int32_t Add(int32_t kind, double seconds, int position) {
-    const int32_t operation = job_.graph.AddOperation();
+    const int32_t operation = job_.graph.AddOperation(component_of_rank_[static_cast<size_t>(rank_)]);
     if (last_ >= 0) job_.graph.AddDependency(operation, last_);
     last_ = operation;
     ReplayJob::Operation& added = job_.operations.emplace_back();
@@ -533,10 +532,8 @@ class Maker {
   std::vector<bool> follows_;
   std::optional<Meetings> meetings_;
   std::vector<int> component_of_rank_;
-  // Nanoseconds of the blocks that are a step each: of the ranks that wait for each other, and of the longest
-  // of these in each block.
-  std::map<int, int64_t> total_of_component_;
-  int64_t total_of_longest_ = 0;
+  // By component, of the blocks that are a step each.
+  std::vector<std::vector<double>> seconds_of_component_;
   size_t num_components_ = 0;
   // The name and position at which iterations are cut; nullopt: all ranks meet at none.
   std::optional<std::pair<int32_t, int32_t>> cut_;

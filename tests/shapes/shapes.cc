@@ -306,10 +306,21 @@ void AddGroups(ShapeList& shapes) {
                           program.Collective("allreduce", 0.5 * kMs, Among::kPart);
                           program.Work("step", 1 * kMs);
                         });
-    groups.sizes = {4, 8};
     groups.num_parts = 2;
     groups.declares_groups = declared;
   }
+  // Other jobs slow down one group, then the other one.
+  Shape& turns = Add(shapes, "two groups that are slow in turn", [](const Place& at, RankProgram& program) {
+    const bool is_first = at.rank < at.num_ranks / 2;
+    const double scale = is_first == (at.iteration / 20 % 2 == 0) ? 1.5 : 1;
+    program.Work("forward", 6 * kMs * scale, at.Planted(3 * kMs));
+    program.Work("backward", 6 * kMs * scale);
+    program.Collective("allreduce", 0.5 * kMs, Among::kPart);
+    program.Work("step", 1 * kMs);
+  });
+  turns.sizes = {4, 8};
+  turns.num_parts = 2;
+  turns.is_uneven = true;
   // Pairs reduce activations in each layer, and the ranks of one place in the pairs gradients.
   for (const bool declared : {true, false}) {
     Shape& parallel =
@@ -326,7 +337,6 @@ void AddGroups(ShapeList& shapes) {
               program.Collective("dp_allreduce", 0.5 * kMs, Among::kPlace);
               program.Work("step", 0.5 * kMs);
             });
-    parallel.sizes = {4, 8};
     parallel.ranks_of_part = 2;
     parallel.declares_groups = declared;
   }
