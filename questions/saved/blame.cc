@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -91,18 +92,40 @@ class Judge {
   std::vector<size_t> TakeBlamed() { return std::move(blamed_); }
 
  private:
-  // Sets what mending any one rank may save, and returns that one.
+  // Sets what mending any one rank may save, or one in each half of the run, and returns whom.
   std::string FindNotExcluded() {
     std::vector<JobPart> parts = ranks_;
     for (size_t i = 0; i < parts.size(); ++i) {
       parts[i].selection = Select(job_, [&](int rank, int) { return rank == static_cast<int>(i); });
     }
     replay_.FindSavings(parts, false);
+    parts.push_back(WorstOfHalves(parts));
     const auto most = std::max_element(parts.begin(), parts.end(), [](const JobPart& a, const JobPart& b) {
       return a.saving.high < b.saving.high;
     });
     answer_.set_not_excluded(std::clamp(most->saving.high, 0.001, 1.0));
     return most->name;
+  }
+
+  // Returns the rank that saves most in the first half of the run, mended in that, and the one that does so
+  // in the second.
+  JobPart WorstOfHalves(const std::vector<JobPart>& ranks) const {
+    const auto worst_in = [&](size_t begin, size_t end) {
+      const auto sum = [&](const JobPart& rank) {
+        return std::accumulate(rank.mended.begin() + static_cast<int64_t>(begin),
+                               rank.mended.begin() + static_cast<int64_t>(end), 0.0);
+      };
+      return *std::min_element(ranks.begin(), ranks.end(),
+                               [&](const JobPart& a, const JobPart& b) { return sum(a) < sum(b); });
+    };
+    const size_t middle = ranks[0].mended.size() / 2;
+    JobPart halves = worst_in(0, middle);
+    const JobPart second = worst_in(middle, ranks[0].mended.size());
+    if (second.name != halves.name) absl::StrAppend(&halves.name, " and then ", second.name);
+    std::copy(second.mended.begin() + static_cast<int64_t>(middle), second.mended.end(),
+              halves.mended.begin() + static_cast<int64_t>(middle));
+    halves.saving = replay_.SavingOf(halves.mended);
+    return halves;
   }
 
   // Returns true if it is sure that mending no rank saves much; else says that it is not.

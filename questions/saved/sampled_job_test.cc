@@ -343,6 +343,19 @@ TEST(SampledJob, SlowHostIsBlamed) {
   EXPECT_GT(answer.by_host(1).saved(), 0.4);
 }
 
+TEST(SampledJob, TwoRanksThatAreEachSlowInOneHalfOfTheRunAreNoPass) {
+  Training training;
+  training.num_ranks = 2;
+  const int half = training.num_blocks * kIterationsPerBlock / 2;
+  training.forward_excess = [half](int rank, int iteration) {
+    return (iteration < half) == (rank == 0) ? 185 * kMicrosecond : 0;
+  };
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_EQ(answer.verdict(), WHAT_IF_CANNOT_TELL);
+  EXPECT_THAT(answer.conclusion(), HasSubstr("rank 0 (node0) and then rank 1 (node0) saves up to"));
+  EXPECT_GT(answer.not_excluded(), 0.05);
+}
+
 TEST(SampledJob, LongLastStageIsNamedAndNoneOfItsRanks) {
   for (int seed = 0; seed < 25; ++seed) {
     Training training;

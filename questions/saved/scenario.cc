@@ -49,17 +49,22 @@ ScenarioReplayer::ScenarioReplayer(const ReplayJob& job) : job_(job) {
 }
 
 void ScenarioReplayer::FindPlaces() {
-  for (size_t i = 0; i < job_.operations.size(); ++i) {
-    const ReplayJob::Operation& operation = job_.operations[i];
-    if (operation.place < 0) continue;
-    if (static_cast<size_t>(operation.place) >= places_.size()) places_.resize(operation.place + 1);
-    Place& place = places_[operation.place];
-    place.kind = operation.kind;
-    const auto found = std::find_if(place.by_rank.begin(), place.by_rank.end(),
-                                    [&](const Series& series) { return series.rank == operation.rank; });
-    Series& series =
-        found != place.by_rank.end() ? *found : place.by_rank.emplace_back(Series{operation.rank, {}});
-    series.operations.push_back(static_cast<int32_t>(i));
+  const int num_steps = job_.graph.num_steps();
+  for (int step = 0; step < num_steps; ++step) {
+    const auto [first, last] = job_.graph.OperationsOf(step);
+    for (int32_t i = first; i < last; ++i) {
+      const ReplayJob::Operation& operation = job_.operations[i];
+      if (operation.place < 0) continue;
+      const auto index = static_cast<size_t>(2 * operation.place + (2 * step >= num_steps));
+      if (index >= places_.size()) places_.resize(index + 1);
+      Place& place = places_[index];
+      place.kind = operation.kind;
+      const auto found = std::find_if(place.by_rank.begin(), place.by_rank.end(),
+                                      [&](const Series& series) { return series.rank == operation.rank; });
+      Series& series =
+          found != place.by_rank.end() ? *found : place.by_rank.emplace_back(Series{operation.rank, {}});
+      series.operations.push_back(i);
+    }
   }
   for (Place& place : places_) {
     for (Series& series : place.by_rank) {

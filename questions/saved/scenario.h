@@ -112,7 +112,8 @@ class ScenarioReplayer {
   Mix MixOf(const Scenario& scenario, size_t rank_and_kind) const;
 
   const ReplayJob& job_;
-  // The places of operations that have one.
+  // The places of operations that have one, of the first half of the run and of the second: a rank that is
+  // slow in one is no example for others in the other.
   std::vector<Place> places_;
   std::vector<double> excess_;
   // [rank * number of kinds + kind]: in seconds, of places; and whether the rank has such operations.

@@ -72,8 +72,9 @@ ReplayJob MakeJob(const OwnTimes& own) {
 }
 
 // The i-th shortest of a selected rank's times becomes the mean of the i-th shortest of the others that are
-// healthy. Without others it becomes ideal, or nothing for what only the selected do.
-OwnTimes MendByDefinition(const OwnTimes& own, const std::vector<char>& selection) {
+// healthy. Without others it becomes ideal, or nothing for what only the selected do. Of steps from
+// first_step on.
+OwnTimes MendHalf(const OwnTimes& own, const std::vector<char>& selection, size_t first_step) {
   OwnTimes mended = own;
   const size_t num_ranks = own[0].size(), num_steps = own[0][0].size();
   for (int place = 0; place < kNumPlaces; ++place) {
@@ -102,9 +103,32 @@ OwnTimes MendByDefinition(const OwnTimes& own, const std::vector<char>& selectio
           if (means[other] <= kHealthy * Median(means)) of_healthy.push_back(others[other][i]);
         }
         mended[place][rank][step] = !of_healthy.empty() ? Mean(of_healthy)
-                                    : are_all_selected  ? IdealOf(place, static_cast<int>(step))
+                                    : are_all_selected  ? IdealOf(place, static_cast<int>(first_step + step))
                                                         : 0;
       }
+    }
+  }
+  return mended;
+}
+
+// Each half of the run by itself.
+OwnTimes MendByDefinition(const OwnTimes& own, const std::vector<char>& selection) {
+  const auto middle = static_cast<int64_t>(own[0][0].size() / 2);
+  OwnTimes first = own, second = own;
+  for (int place = 0; place < kNumPlaces; ++place) {
+    for (size_t rank = 0; rank < own[0].size(); ++rank) {
+      const std::vector<double>& steps = own[place][rank];
+      if (steps.empty()) continue;
+      first[place][rank].assign(steps.begin(), steps.begin() + middle);
+      second[place][rank].assign(steps.begin() + middle, steps.end());
+    }
+  }
+  OwnTimes mended = MendHalf(first, selection, 0);
+  second = MendHalf(second, selection, static_cast<size_t>(middle));
+  for (int place = 0; place < kNumPlaces; ++place) {
+    for (size_t rank = 0; rank < own[0].size(); ++rank) {
+      const std::vector<double>& steps = second[place][rank];
+      mended[place][rank].insert(mended[place][rank].end(), steps.begin(), steps.end());
     }
   }
   return mended;
