@@ -52,6 +52,17 @@ TEST(Shapes, ARankThatWasLateInOneEventIsNotBlamedBesideOneThatIsSlow) {
   EXPECT_THAT(Ask("one rank compiles again, once", 2).what_if.blamed_ranks(), ElementsAre(2));
 }
 
+TEST(Shapes, ARankThatWasLateInOneEventIsNotBlamedWhileTheRunGoesOn) {
+  for (const int num_iterations : {70, 100, 150}) {
+    Shape shape = Find("one rank compiles again, once");
+    shape.num_iterations = num_iterations;
+    for (const int num_ranks : {4, 8}) {
+      EXPECT_THAT(RunAndAsk(shape, num_ranks, 1, -1).named, IsEmpty());
+      EXPECT_THAT(RunAndAsk(shape, num_ranks, 1, 2).what_if.blamed_ranks(), ElementsAre(2));
+    }
+  }
+}
+
 // In these two runs one of the ranks has by chance more of the long sequences.
 TEST(Shapes, LongBatchesThatComeToARankByChanceAreNotItsFault) {
   EXPECT_THAT(RunAndAsk(Find("buckets of lengths, each rank its own"), 2, 13, -1).named, IsEmpty());
