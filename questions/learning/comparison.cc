@@ -21,7 +21,6 @@
 namespace ott::learning {
 namespace {
 
-using Event = LearningVerdict::Event;
 using Metric = LearningVerdict::Metric;
 
 constexpr size_t kMostRuns = 10000;
@@ -200,6 +199,8 @@ void AddShareLost(const Judged& judged, const Sides& sides, double level, Metric
   if (!(judged.scores.scores[0].per_share_lost > 0)) return;
   const LearningVerdict::Interval sharp = ShareLost(judged, sides, 0, level);
   const LearningVerdict::Interval robust = ShareLost(judged, sides, 1, level);
+  // A curve that lost all its steps, or saved as many, is not the one by which a share is measured.
+  if (std::abs(robust.value()) >= 1) return;
   const bool agree = sharp.value() >= robust.low() && sharp.value() <= robust.high();
   *metric->mutable_share_lost() = agree && sides.num_b() > 1 ? sharp : robust;
 }
@@ -325,8 +326,6 @@ LearningVerdict::Kind Judge(const Judged& judged, const Sides& sides, const Perm
   return differs ? KindOfDifference(judged, sides, found, band_factor, level) : LearningVerdict::CANNOT_TELL;
 }
 
-bool IsBadEnd(const Event& event) { return event.kind() != Event::ONCE_NOT_FINITE; }
-
 // The metric that the answer is about.
 void JudgeFirst(const Sides& sides, CommonPoints points, double level, const LearningOptions& options,
                 LearningVerdict* verdict) {
@@ -358,10 +357,7 @@ void JudgeFirst(const Sides& sides, CommonPoints points, double level, const Lea
       PermuteMaximum(judged.scores.values, sides.curves.size(), sides.num_a, judged.scales,
                      ErrorOfPermutation(sides.num_a, sides.num_b(), at));
   metric->set_p_value(found.p_value);
-  const bool may_be_as_good =
-      std::min(sides.num_a, sides.num_b()) > 1 &&
-      std::none_of(verdict->events().begin(), verdict->events().end(),
-                   [](const Event& event) { return event.is_b() && IsBadEnd(event); });
+  const bool may_be_as_good = std::min(sides.num_a, sides.num_b()) > 1 && !HasFailedRunOfB(*verdict);
   const double band_factor = BandFactor(judged, sides, at);
   if (level > 0) metric->set_kind(Judge(judged, sides, found, level, band_factor, options, may_be_as_good));
   AddPoints(judged, sides, band_factor, metric);

@@ -89,4 +89,10 @@ ExaminedRuns ExamineRuns(const std::vector<RunCurves>& a, const std::vector<RunC
           Examine(b, metric, true, median_end, diverged_if_worse, lower_is_better, verdict)};
 }
 
+bool HasFailedRunOfB(const LearningVerdict& verdict) {
+  return std::any_of(verdict.events().begin(), verdict.events().end(), [](const Event& event) {
+    return event.is_b() && event.kind() != Event::ONCE_NOT_FINITE;
+  });
+}
+
 }  // namespace ott::learning

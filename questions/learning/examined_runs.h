@@ -21,6 +21,9 @@ struct ExaminedRuns {
 ExaminedRuns ExamineRuns(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
                          const std::string& metric, bool lower_is_better, LearningVerdict* verdict);
 
+// Returns true if a run of B diverged, was cut short or ended in what is not finite: B is never as good then.
+bool HasFailedRunOfB(const LearningVerdict& verdict);
+
 }  // namespace ott::learning
 
 #endif  // OTT_QUESTIONS_LEARNING_EXAMINED_RUNS_H_

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ott/core/base/text_table.h"
+#include "ott/questions/learning/examined_runs.h"
 
 namespace ott::learning {
 namespace {
@@ -77,6 +78,7 @@ std::string DescribeCannotTell(const LearningVerdict& verdict, const Metric& met
                                      verdict.num_a(), verdict.num_b());
   if (verdict.num_a() + verdict.num_b() < 3)
     return text + ": one run a side says nothing about seeds; 5 runs a side may";
+  if (HasFailedRunOfB(verdict)) return text + ": with a run that failed, B is never as good";
   if (IsOneRun(verdict)) {
     text += ": the one run lies inside of the band of the others, which excludes no difference";
   } else if (metric.has_share_lost() && metric.level() > 0) {

@@ -193,6 +193,13 @@ TEST_F(Learning, LostStepsAreMeasuredAlikeHoweverFewRunsLoseThem) {
   }
 }
 
+TEST_F(Learning, WhatIsMoreThanAllStepsIsNotMeasuredInSteps) {
+  const LearningVerdict verdict =
+      Ask(a_, Runs("b", 5, random_, [](double x) { return FallingLoss(x) + 20; }));
+  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::WORSE);
+  EXPECT_FALSE(verdict.metrics(0).has_share_lost()) << ToText(verdict);
+}
+
 // A curve of another shape may lose no steps in all; runs that cannot show the shape are not as good.
 TEST_F(Learning, RunsThatAreTooFewToDifferAreNotAsGoodInSteps) {
   const auto bump = [](double x) { return FallingLoss(x) + (x > 400 && x < 500 ? 1 : 0); };
@@ -241,6 +248,8 @@ TEST_F(Learning, ARunThatIsNotFiniteIsNeverAsGood) {
   EXPECT_EQ(verdict.events(0).kind(), LearningVerdict::Event::NOT_FINITE);
   EXPECT_EQ(verdict.events(0).x(), 550);
   EXPECT_NE(verdict.metrics(0).kind(), LearningVerdict::AS_GOOD);
+  EXPECT_THAT(ToText(verdict),
+              HasSubstr("after 10 of A and 10 of B: with a run that failed, B is never as good\n"));
   EXPECT_THAT(ToText(verdict), HasSubstr("B: b3 is not finite from step 550 on"));
   EXPECT_EQ(AnswerLearning(Ask(a_, {b[3]})).finding(), Answer::BAD);
 }
