@@ -115,9 +115,6 @@ inline constexpr double kMaxReplayError = 0.02;
 // them.
 inline constexpr double kMaxLeftBefore = 0.01;
 inline constexpr double kMinCameFirst = 0.1;
-// Medians count a burst in full or not at all. Less time in sum than this share of what they say shows that
-// they count bursts; then the sum is told.
-inline constexpr double kMostOfMedians = 0.9;
 
 // An iteration is an outlier, for the pictures, if it is longer than this many medians, and than the median
 // by so many of the distances that half of the iterations keep.

@@ -19,6 +19,29 @@ constexpr size_t kMaxKeptLate = 256;
 
 }  // namespace
 
+double ArrivalTracker::Caused::Spared(int64_t num_intervals, int64_t num_ranks) const {
+  const double num_alike = static_cast<double>(num_intervals) / static_cast<double>(num_ranks);
+  const std::map<int, uint64_t>& buckets = costs.buckets();
+  double num_longer = 0;
+  double late_by = 0;
+  double spared = 0;
+  double all = 0;
+  for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
+    const double cost = 1e-12 * QuantileSketch::ValueOf(bucket->first);
+    const auto count = static_cast<double>(bucket->second);
+    num_longer += count;
+    all += count * cost;
+    if (late_by == 0 && num_longer >= num_alike) {
+      late_by = cost;
+      spared = num_longer * cost;
+    } else if (late_by > 0) {
+      spared += count * cost;
+    }
+  }
+  // The sum is exact, and the sketch is not.
+  return all > 0 ? spared / all * seconds : 0;
+}
+
 void ArrivalTracker::Add(const ArrivalSummary& summary) {
   for (const auto& [place, meeting] : summary.measurements()) {
     int32_t num_ranks = 0;
@@ -176,10 +199,9 @@ void ArrivalTracker::FindHoldUp(const Measurement& measurement, double iteration
     const Estimate within_run = {cost->seconds, cost->standard_error, cost->degrees_of_freedom};
     Estimate estimate = WithExpectedSpread(within_run, spread);
     estimate.value -= slowdown;
-    double seconds = cost->seconds * intervals_of_iteration;
-    // Medians count a burst in full or not at all: all wait no longer than the rank was late.
-    const double caused = last.caused.seconds / measurement.NumIterations();
-    if (!recent && caused < kMostOfMedians * seconds) seconds = caused;
+    const Caused& caused = recent ? last.caused_in_window : last.caused;
+    const double seconds = caused.Spared(cost->count, measurement.num_ranks) /
+                           static_cast<double>(cost->count) * intervals_of_iteration;
     if (estimate.value <= 0 || estimate.PValue() / 2 > level || seconds <= least || seconds <= most) continue;
     if (AnotherCostsAsMuch(measurement, rank, recent)) continue;
     most = seconds;

@@ -9,6 +9,7 @@
 
 #include "ott/core/statistics/persistent_excess.h"
 #include "ott/core/stopwatch/own_time.h"
+#include "ott/core/stopwatch/quantile_sketch.h"
 #include "ott/dist/stats/arrival_summary.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
 
@@ -22,6 +23,10 @@ namespace ott {
 // for ranks that are alike, however few they are and whatever the noise. If a rank leaves before the last one
 // comes, not all wait for it, and that interval costs nothing. If ranks that do unlike work meet, as a send
 // and its receive, one waits for the other by design.
+//
+// Stated is what all would be spared if the rank were like the others. One of n that are alike is still last
+// in one of n intervals. So the rank is late by the cost that is exceeded in so many, and what exceeds it is
+// noise, which stays.
 //
 // Medians tell the cost of a rank, which a stall does not move. So a rank that is late by little in most
 // intervals is named only if another one that is late by much in the rest does not cost as much in sum.
@@ -46,10 +51,15 @@ class ArrivalTracker {
   struct Caused {
     double seconds = 0;
     double longest = 0;
+    // Picoseconds.
+    QuantileSketch costs;
     void Add(double cost) {
       seconds += cost;
       if (cost > longest) longest = cost;
+      costs.Add(static_cast<uint64_t>(cost * 1e12));
     }
+    // Returns the seconds that all would have been spared if the rank were like the others, in sum.
+    double Spared(int64_t num_intervals, int64_t num_ranks) const;
   };
   struct Last {
     int64_t num_intervals = 0;

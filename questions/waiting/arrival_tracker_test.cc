@@ -1,5 +1,6 @@
 #include "ott/questions/waiting/arrival_tracker.h"
 
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <set>
@@ -99,6 +100,34 @@ TEST(HoldUp, IsTheRankThatIsLateAgainAndAgain) {
   EXPECT_GT(stats.hold_up().seconds_high(), stats.hold_up().seconds_per_iteration());
 }
 
+TEST(HoldUp, CostsWhatAllWouldBeSparedIfItWereLikeTheOthers) {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> noise(5, 1);
+  constexpr double kLate = 3;
+  constexpr int kRuns = 20;
+  for (const size_t num_ranks : {2, 3, 4}) {
+    double spared = 0;
+    double said = 0;
+    for (int run = 0; run < kRuns; ++run) {
+      std::vector<std::vector<double>> came(num_ranks);
+      for (std::vector<double>& of_rank : came) {
+        for (int i = 0; i < kIterationsBetweenGathers; ++i) of_rank.push_back(noise(random));
+      }
+      for (size_t i = 0; i < kIterationsBetweenGathers; ++i) {
+        double others = came[0][i];
+        for (size_t rank = 2; rank < num_ranks; ++rank) others = std::max(others, came[rank][i]);
+        spared += std::max(others, came[1][i] + kLate) - std::max(others, came[1][i]);
+      }
+      const ArrivalStats stats = Stats(Late(static_cast<int>(num_ranks), [&](int rank, int i) {
+        return came[static_cast<size_t>(rank)][static_cast<size_t>(i)] + (rank == 1 ? kLate : 0);
+      }));
+      EXPECT_EQ(stats.hold_up().rank(), 1);
+      said += 1e3 * stats.hold_up().seconds_per_iteration() * kIterationsBetweenGathers;
+    }
+    EXPECT_NEAR(said, spared, 0.05 * spared) << num_ranks << " ranks";
+  }
+}
+
 TEST(HoldUp, OneOutlierNeitherConvictsNorAcquits) {
   EXPECT_FALSE(Stats(Late(2, [](int rank, int i) { return rank == 1 && i == 50 ? 2000 : 0; })).has_hold_up());
   // Rank 0 is 20 s late once, rank 1 a millisecond always.
@@ -106,7 +135,8 @@ TEST(HoldUp, OneOutlierNeitherConvictsNorAcquits) {
     return rank == 1 ? 1 : i == 50 ? 20000 : 0;
   }));
   EXPECT_EQ(stats.hold_up().rank(), 1);
-  EXPECT_NEAR(stats.hold_up().seconds_per_iteration(), 0.001, 1e-6);
+  // All wait for it in 199 of 200.
+  EXPECT_NEAR(stats.hold_up().seconds_per_iteration(), 0.000995, 1e-5);
 }
 
 TEST(HoldUp, WhatTheOthersCostInTheSameWayIsSubtracted) {

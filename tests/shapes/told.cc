@@ -76,8 +76,7 @@ bool IsWrong(const Shape& shape, int planted, double loss, const Told& told) {
   for (const ArrivalStats& arrivals : told.stats.arrivals()) {
     // What began late costs more since the gather before.
     const double at_most = arrivals.hold_up().recent() ? loss / (1 - shape.late) : loss;
-    if (arrivals.hold_up().seconds_per_iteration() >
-        at_most + (shape.is_uneven ? 2 : 1) * kMaxNoise * told.truth) {
+    if (arrivals.hold_up().seconds_per_iteration() > at_most + kMaxNoise * told.truth) {
       return true;
     }
   }
