@@ -28,7 +28,7 @@ void MeasurementHooks::Clear() {
   work.waiting = 0;
   work.taken = 0;
   work.is_inside = false;
-  work.own = OwnTimeRecorder();
+  work.own = WorkTimeRecorder();
   on_device.reset();
   arrivals.Take();
 }

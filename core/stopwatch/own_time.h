@@ -4,6 +4,7 @@
 #ifndef OTT_CORE_STOPWATCH_OWN_TIME_H_
 #define OTT_CORE_STOPWATCH_OWN_TIME_H_
 
+#include <memory>
 #include <optional>
 
 #include "ott/core/statistics/steady_time.h"
@@ -15,6 +16,9 @@ struct OwnTime {
   std::optional<SteadyTime> all;
   // The time in the window that was closed last; nullopt if there were too few iterations to close it.
   std::optional<SteadyTime> window;
+  // The same with the time in which others had the CPU; nullopt if they never had it.
+  std::optional<SteadyTime> all_with_taken = std::nullopt;
+  std::optional<SteadyTime> window_with_taken = std::nullopt;
 };
 
 // Not synchronised.
@@ -39,6 +43,36 @@ class OwnTimeRecorder {
   SteadyTimeRecorder all_;
   SteadyTimeRecorder open_;
   std::optional<SteadyTime> closed_;
+};
+
+// Records the time with what others took of the CPU, too. Not synchronised.
+class WorkTimeRecorder {
+ public:
+  // taken: seconds beside, in which others had the CPU.
+  void Add(double seconds, double taken) {
+    if (taken > 0 && with_taken_ == nullptr) with_taken_ = std::make_unique<OwnTimeRecorder>(own_);
+    own_.Add(seconds);
+    if (with_taken_ != nullptr) with_taken_->Add(seconds + taken);
+  }
+
+  void CloseWindow() {
+    own_.CloseWindow();
+    if (with_taken_ != nullptr) with_taken_->CloseWindow();
+  }
+
+  OwnTime Read() const {
+    OwnTime time = own_.Read();
+    if (with_taken_ == nullptr) return time;
+    const OwnTime with_taken = with_taken_->Read();
+    time.all_with_taken = with_taken.all;
+    time.window_with_taken = with_taken.window;
+    return time;
+  }
+
+ private:
+  OwnTimeRecorder own_;
+  // Null until something is taken: own_ says it.
+  std::unique_ptr<OwnTimeRecorder> with_taken_;
 };
 
 }  // namespace ott

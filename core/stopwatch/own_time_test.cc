@@ -249,6 +249,19 @@ TEST_F(OwnTimeTest, TimeWithoutACpuIsNobodysWork) {
   EXPECT_NEAR(stats.own_work().cpu_seconds(), kIterations * 0.010, 1e-6);
 }
 
+TEST_F(OwnTimeTest, IsKnownWithWhatWasTakenToo) {
+  int iteration = 0;
+  const StopwatchStats stats = Train([&] {
+    const Stopwatch::Scope forward(stopwatch_, "forward");
+    Pass(10);
+    if (++iteration > kIterations / 2) LoseCpu(30);
+  });
+  for (const OwnTimeStats& own : {Own(stats, "forward"), stats.own_work().time()}) {
+    EXPECT_NEAR(own.all().seconds(), 0.010, 1e-6);
+    EXPECT_NEAR(own.all_with_taken().seconds(), 0.025, 2e-3);
+  }
+}
+
 TEST_F(OwnTimeTest, OfAnInnerMeasurementOnlyIterationsWithTheCpuCount) {
   int iteration = 0;
   const StopwatchStats stats = Train([&] {

@@ -40,6 +40,9 @@ void ToProto(const SteadyTime& time, SteadyTimeStats* proto) {
 void ToProto(const OwnTime& time, OwnTimeStats* proto) {
   if (time.all.has_value()) ToProto(*time.all, proto->mutable_all());
   if (time.window.has_value()) ToProto(*time.window, proto->mutable_window());
+  if (time.all_with_taken.has_value()) ToProto(*time.all_with_taken, proto->mutable_all_with_taken());
+  if (time.window_with_taken.has_value())
+    ToProto(*time.window_with_taken, proto->mutable_window_with_taken());
 }
 
 void ToProto(const StopwatchSnapshot::Measurement& measurement, Measurement* proto) {

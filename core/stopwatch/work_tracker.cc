@@ -31,6 +31,12 @@ constexpr uint64_t kMaxLateExitNanoseconds = 4'000'000;
 
 uint64_t Less(uint64_t value, uint64_t part) { return value > part ? value - part : 0; }
 
+// Adds work, in picoseconds, in which others had the CPU for so long.
+void AddOwn(uint64_t work, uint64_t taken, WorkTimeRecorder& own) {
+  taken = std::min(taken, work);
+  own.Add(static_cast<double>(work - taken) * 1e-12, static_cast<double>(taken) * 1e-12);
+}
+
 }  // namespace
 
 WorkTracker::WorkTracker(const Stopwatch::Environment& environment) : environment_(environment) {}
@@ -42,7 +48,7 @@ void WorkTracker::Enable(const Clock& clock, bool watch_cpu) {
 
 void WorkTracker::Clear() {
   waiting_ = 0;
-  work_ = OwnTimeRecorder();
+  work_ = WorkTimeRecorder();
   own_work_ = {};
   is_disturbed_ = false;
   has_short_iterations_ = false;
@@ -198,7 +204,7 @@ void WorkTracker::FinishIteration(ThreadWork& thread, uint64_t duration) {
     if (times.has_value()) CountCpu();
   }
   StartIteration(thread, times);
-  work_.Add(static_cast<double>(Less(work, taken)) * 1e-12);
+  AddOwn(work, taken, work_);
   is_disturbed_ = watch_cpu_ && taken * kTakenParts > work;
 }
 
@@ -209,7 +215,7 @@ bool WorkTracker::FinishMeasurement(MeasurementWork& measurement, uint64_t count
   if (count == 0) return is_watched;
   const bool is_inside = measurement.is_inside.load(std::memory_order_relaxed);
   if ((is_watched && !is_inside) || !is_disturbed_) {
-    measurement.own.Add(static_cast<double>(Less(Less(duration, waiting), taken)) * 1e-12);
+    AddOwn(Less(duration, waiting), taken, measurement.own);
   }
   if (is_inside) return false;
   return is_watched || (watch_cpu_ && duration > count * kMinWatchedPicoseconds);

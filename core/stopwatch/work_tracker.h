@@ -49,7 +49,7 @@ struct MeasurementWork {
   // True if it ever ran inside of another.
   std::atomic<bool> is_inside{false};
   // Used by whoever ends iterations.
-  OwnTimeRecorder own;
+  WorkTimeRecorder own;
 };
 
 // An interval that runs.
@@ -113,7 +113,7 @@ class WorkTracker {
   uint64_t waiting_since_ = 0;
   uint64_t waiting_ = 0;
 
-  OwnTimeRecorder work_;
+  WorkTimeRecorder work_;
   StopwatchSnapshot::OwnWork own_work_;
   // True if others had the CPU for so much of the last iteration that measurements that were not watched say
   // nothing.

@@ -50,6 +50,12 @@ std::optional<SteadyTime> OwnTimeOf(const OwnTimeStats& proto, bool is_window, d
   return proto.has_all() ? OwnTimeOf(proto.all(), share) : std::nullopt;
 }
 
+std::optional<SteadyTime> WithTaken(const OwnTimeStats& proto, bool is_window, double share = 1) {
+  if (is_window)
+    return proto.has_window_with_taken() ? OwnTimeOf(proto.window_with_taken(), share) : std::nullopt;
+  return proto.has_all_with_taken() ? OwnTimeOf(proto.all_with_taken(), share) : std::nullopt;
+}
+
 // Sums over all iterations.
 double WaitingSeconds(const StopwatchStats& stats) {
   if (stats.has_own_work()) return stats.own_work().waiting_seconds();
@@ -198,7 +204,8 @@ absl::StatusOr<ClusterSummary> ClusterSummary::OfRank(const internal::RankReport
                                                            {*own, work.cpu},
                                                            work.seconds - work.cpu.taken_seconds,
                                                            work.first_iteration,
-                                                           work.num_iters});
+                                                           work.num_iters,
+                                                           WithTaken(stats.own_work().time(), is_window)});
     }
     if (work.is_watched) AddTaken(work.cpu.taken_share, stats.rank(), summary.taken_);
     summary.cpu_of_work_ = work.cpu;
@@ -258,7 +265,8 @@ absl::Status ClusterSummary::AddMeasurements(const internal::RankReport& report,
                                                  {*own, cpu},
                                                  row.max.seconds(),
                                                  stats.num_warmup_iters() + before.num_measured_iters(),
-                                                 num_iters});
+                                                 num_iters,
+                                                 WithTaken(measurement.own(), earlier != nullptr, share)});
     }
     measurements_[row.name] = std::move(row);
   }

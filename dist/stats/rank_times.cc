@@ -29,29 +29,17 @@ bool IsLonger(const RankTimes::Entry& a, const RankTimes::Entry& b) {
   return difference != 0 ? difference > 0 : a.rank < b.rank;
 }
 
-internal::RankTime EntryToProto(const RankTimes::Entry& entry) {
-  const SteadyTime& time = entry.time.time;
-  internal::RankTime proto;
-  proto.set_rank(entry.rank);
+void SetTime(const SteadyTime& time, internal::RankTime& proto) {
   proto.set_seconds(static_cast<float>(time.seconds));
   proto.set_standard_error(static_cast<float>(time.standard_error));
   proto.set_degrees_of_freedom(static_cast<int32_t>(std::lround(time.degrees_of_freedom)));
   proto.set_count(time.count);
   proto.set_block_iterations(time.block_iterations);
   proto.mutable_block()->Add(time.blocks.begin(), time.blocks.begin() + time.num_blocks);
-  proto.set_cpu_seconds(static_cast<float>(entry.time.cpu.cpu_seconds));
-  proto.set_taken_share(static_cast<float>(entry.time.cpu.taken_share));
-  proto.set_watched_seconds(static_cast<float>(entry.time.cpu.watched_seconds));
-  proto.set_first_iteration(entry.first_iteration);
-  proto.set_num_iterations(entry.num_iterations);
-  proto.set_mean_seconds(static_cast<float>(entry.mean_seconds));
-  return proto;
 }
 
-RankTimes::Entry EntryFromProto(const internal::RankTime& proto) {
-  RankTimes::Entry entry;
-  entry.rank = proto.rank();
-  SteadyTime& time = entry.time.time;
+SteadyTime TimeOf(const internal::RankTime& proto) {
+  SteadyTime time;
   time.seconds = static_cast<double>(proto.seconds());
   time.standard_error = static_cast<double>(proto.standard_error());
   time.degrees_of_freedom = static_cast<double>(proto.degrees_of_freedom());
@@ -59,11 +47,41 @@ RankTimes::Entry EntryFromProto(const internal::RankTime& proto) {
   time.block_iterations = proto.block_iterations();
   time.num_blocks = std::min(proto.block_size(), SteadyTime::kMaxBlocks);
   std::copy_n(proto.block().begin(), time.num_blocks, time.blocks.begin());
+  return time;
+}
+
+bool IsTime(const SteadyTime& time) {
+  const bool has_blocks = time.num_blocks == 0 || (time.block_iterations > 0 &&
+                                                   time.count >= time.block_iterations * time.num_blocks);
+  return std::isfinite(time.seconds) && time.standard_error >= 0 && time.degrees_of_freedom > 0 &&
+         has_blocks &&
+         std::all_of(time.blocks.begin(), time.blocks.end(), [](float x) { return std::isfinite(x); });
+}
+
+internal::RankTime EntryToProto(const RankTimes::Entry& entry) {
+  internal::RankTime proto;
+  proto.set_rank(entry.rank);
+  SetTime(entry.time.time, proto);
+  proto.set_cpu_seconds(static_cast<float>(entry.time.cpu.cpu_seconds));
+  proto.set_taken_share(static_cast<float>(entry.time.cpu.taken_share));
+  proto.set_watched_seconds(static_cast<float>(entry.time.cpu.watched_seconds));
+  proto.set_first_iteration(entry.first_iteration);
+  proto.set_num_iterations(entry.num_iterations);
+  proto.set_mean_seconds(static_cast<float>(entry.mean_seconds));
+  if (entry.with_taken) SetTime(*entry.with_taken, *proto.mutable_with_taken());
+  return proto;
+}
+
+RankTimes::Entry EntryFromProto(const internal::RankTime& proto) {
+  RankTimes::Entry entry;
+  entry.rank = proto.rank();
+  entry.time.time = TimeOf(proto);
   entry.time.cpu = {static_cast<double>(proto.cpu_seconds()), static_cast<double>(proto.taken_share()),
                     static_cast<double>(proto.watched_seconds())};
   entry.first_iteration = proto.first_iteration();
   entry.num_iterations = proto.num_iterations();
   entry.mean_seconds = static_cast<double>(proto.mean_seconds());
+  if (proto.has_with_taken()) entry.with_taken = TimeOf(proto.with_taken());
   return entry;
 }
 
@@ -87,11 +105,7 @@ absl::StatusOr<RankTimes> RankTimes::FromProto(const internal::RankTimes& proto)
   for (int i = 0; i < proto.times_size(); ++i) {
     const Entry entry = EntryFromProto(proto.times(i));
     const SteadyTime& time = entry.time.time;
-    const bool has_blocks = time.num_blocks == 0 || (time.block_iterations > 0 &&
-                                                     time.count >= time.block_iterations * time.num_blocks);
-    if (!std::isfinite(time.seconds) || !(time.standard_error >= 0) || !(time.degrees_of_freedom > 0) ||
-        !has_blocks ||
-        !std::all_of(time.blocks.begin(), time.blocks.end(), [](float x) { return std::isfinite(x); })) {
+    if (!IsTime(time) || (entry.with_taken && !IsTime(*entry.with_taken))) {
       return absl::InvalidArgumentError(
           absl::StrCat("rank ", entry.rank, ": ", time.seconds, " s +- ", time.standard_error, " with ",
                        time.degrees_of_freedom, " degrees of freedom, and ", time.num_blocks, " blocks of ",
@@ -132,13 +146,16 @@ void RankTimes::Bound() {
 
 RankTimes::Suspect RankTimes::MakeSuspect(const Entry& entry) const {
   std::vector<ProcessTime> others;
+  std::vector<ProcessTime> with_taken;
   std::vector<double> means;
   for (const Entry& other : sample_) {
     if (other.rank == entry.rank) continue;
     others.push_back(other.time);
+    with_taken.push_back({other.with_taken.value_or(other.time.time), other.time.cpu});
     means.push_back(other.mean_seconds);
   }
-  return {entry, ExcessOver(others, entry.time), entry.mean_seconds - Median(means)};
+  return {entry, ExcessOver(others, entry.time), ExcessOver(with_taken, entry.time),
+          entry.mean_seconds - Median(means)};
 }
 
 std::optional<RankTimes::Suspect> RankTimes::MostSuspicious() const {

@@ -30,6 +30,8 @@ class RankTimes {
     // The iterations that they are of.
     int64_t first_iteration = 0;
     int64_t num_iterations = 0;
+    // The time with that in which others had the CPU; nullopt if they never had it.
+    std::optional<SteadyTime> with_taken;
 
     // Returns the iteration at this share of them.
     int64_t IterationAt(double share) const;
@@ -49,6 +51,9 @@ class RankTimes {
   struct Suspect {
     Entry entry;
     Excess excess;
+    // The same over the others' times with nothing taken from them: what others took may have made them no
+    // longer, as where they slept anyway.
+    Excess over_with_taken;
     // The same between plain means, in seconds. It is another one if the excess is not in all iterations.
     double mean_excess = 0;
   };

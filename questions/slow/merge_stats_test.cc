@@ -310,6 +310,29 @@ TEST(MergeStats, SaysFromWhichRanksTheCpuWasTaken) {
   EXPECT_NEAR(taken.ranks(0).share(), 0.5, 0.01);
 }
 
+TEST(MergeStats, NamesNobodyForCpuTimeThatASleepOfTheOthersAbsorbed) {
+  for (const bool is_slow : {false, true}) {
+    std::vector<StopwatchStats> reports = FourRanks(2, is_slow ? 0.015 : 0.010);
+    for (StopwatchStats& report : reports) {
+      if (report.rank() == 2) continue;
+      std::vector<OwnTimeStats*> times = {report.mutable_own_work()->mutable_time()};
+      for (Measurement& measurement : *report.mutable_measurements()) {
+        if (!measurement.collective()) times.push_back(measurement.mutable_own());
+      }
+      for (OwnTimeStats* const time : times) {
+        *time->mutable_all_with_taken() = time->all();
+        *time->mutable_all() = Steady(0.4 * time->all().seconds());
+      }
+    }
+    const ClusterStats stats = MergeStats(reports, 4);
+    EXPECT_EQ(stats.has_straggler(), is_slow);
+    EXPECT_THAT(stats.slow_measurements(), IsEmpty());
+    if (!is_slow) {
+      EXPECT_GT(stats.detectable(), 1.5);
+    }
+  }
+}
+
 TEST(MergeStats, CannotTellOfTooFewIterations) {
   std::vector<StopwatchStats> reports = FourRanks(2, 0.018);
   for (StopwatchStats& report : reports) {

@@ -20,8 +20,20 @@ constexpr size_t kMaxSlowMeasurements = 8;
 
 // Returns true if a suspect's excess is sure, and of a size that is worth a name.
 bool StandsOut(const RankTimes::Suspect& suspect, double level, double min_seconds) {
-  const Excess& excess = suspect.excess;
-  return excess.seconds >= std::max(kMinExcess * excess.of_others, min_seconds) && excess.PValue() <= level;
+  const auto is_sure = [&](const Excess& excess) {
+    return excess.seconds >= std::max(kMinExcess * excess.of_others, min_seconds) && excess.PValue() <= level;
+  };
+  return is_sure(suspect.excess) && is_sure(suspect.over_with_taken);
+}
+
+// Returns the excess over the others' own median that would have stood out.
+double Detectable(const RankTimes::Suspect& suspect, double level, double min_seconds) {
+  double seconds = 0;
+  for (const Excess& excess : {suspect.excess, suspect.over_with_taken}) {
+    const double needed = std::max({excess.Detectable(level), kMinExcess * excess.of_others, min_seconds});
+    seconds = std::max(seconds, excess.of_others + needed - suspect.excess.of_others);
+  }
+  return seconds;
 }
 
 // Returns the excess as a share of the others' median; 0 if that is nothing.
@@ -122,9 +134,7 @@ void FindStraggler(const ClusterSummary& summary, double error, ClusterStats& st
     const std::optional<RankTimes::Suspect> suspect = times.MostSuspicious();
     if (!suspect) continue;
     any_suspect = true;
-    const double seconds =
-        std::max({suspect->excess.Detectable(level), kMinExcess * suspect->excess.of_others, min_seconds});
-    detectable = std::max(detectable, Relative(seconds, suspect->excess));
+    detectable = std::max(detectable, Relative(Detectable(*suspect, level, min_seconds), suspect->excess));
     if (!StandsOut(*suspect, level, min_seconds)) continue;
     if (most && most->excess.seconds >= suspect->excess.seconds) continue;
     most = suspect;

@@ -108,6 +108,9 @@ struct Shape {
   double moves = -1;
   // A rank is on a CPU for this share of its work; the rest is of a device.
   double cpu_share = 0.1;
+  // Others have the first rank's CPU for this share of its work, which takes no longer, as it sleeps
+  // meanwhile.
+  double taken_share = 0;
   // All ranks' work is uneven by design.
   bool is_uneven = false;
   // Only so many ranks leave what they measured; 0: all.

@@ -43,6 +43,11 @@ void Blocking(RankProgram& program, double in_forward = 0, double in_backward = 
 void AddReductions(ShapeList& shapes) {
   Add(shapes, "one reduction",
       [](const Place& at, RankProgram& program) { Blocking(program, at.Planted(2 * kMs)); });
+  // As where a rank waits for a device or a clock, which goes on.
+  Shape& asleep = Add(shapes, "others have the CPU of a rank that sleeps",
+                      [](const Place& at, RankProgram& program) { Blocking(program, at.Planted(2 * kMs)); });
+  asleep.taken_share = 0.55;
+  asleep.planted_rank = 1;
   Add(shapes, "allreduce each 4th iteration", [](const Place& at, RankProgram& program) {
     program.Work("forward", 4 * kMs, at.Planted(2 * kMs));
     program.Work("backward", 8 * kMs);

@@ -30,12 +30,15 @@ int64_t Nanoseconds(double seconds) { return static_cast<int64_t>(std::llround(s
 // The stopwatch that is played to reads these.
 std::atomic<uint64_t> now_ns{0};
 std::atomic<uint64_t> cpu_ns{0};
+std::atomic<uint64_t> taken_ns{0};
 
 Stopwatch::Environment PlayedEnvironment() {
   Stopwatch::Environment environment{Clock([] { return now_ns.load(); })};
   environment.synchronize_device = [] { return absl::UnimplementedError("no device"); };
   environment.steady_clock = environment.clock;
-  environment.read_thread_times = []() -> std::optional<ThreadTimes> { return ThreadTimes{cpu_ns, 0}; };
+  environment.read_thread_times = []() -> std::optional<ThreadTimes> {
+    return ThreadTimes{cpu_ns, taken_ns};
+  };
   environment.read_process_cpu_time = [] { return cpu_ns.load(); };
   return environment;
 }
@@ -215,6 +218,8 @@ struct Measured {
 Measured Play(const Shape& shape, const Simulation::Rank& did, int rank, int num_ranks) {
   now_ns = 1'000'000'000;
   cpu_ns = 0;
+  taken_ns = 0;
+  const double taken_share = rank == 0 ? shape.taken_share : 0;
   Stopwatch stopwatch(PlayedEnvironment());
   Stopwatch::Options options;
   options.collective_measurements = shape.collectives;
@@ -244,8 +249,11 @@ Measured Play(const Shape& shape, const Simulation::Rank& did, int rank, int num
     } else if (event.order == 2) {
       stopwatch.Start(interval.name);
     } else {
-      if (interval.is_work)
-        cpu_ns += static_cast<uint64_t>(shape.cpu_share * static_cast<double>(interval.end - interval.start));
+      if (interval.is_work) {
+        const auto took = static_cast<double>(interval.end - interval.start);
+        cpu_ns += static_cast<uint64_t>(shape.cpu_share * took);
+        taken_ns += static_cast<uint64_t>(taken_share * took);
+      }
       stopwatch.End(interval.name);
     }
   }
