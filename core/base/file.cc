@@ -172,6 +172,17 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) 
   return names;
 }
 
+std::string DescribeFiles(const std::string& path, int depth) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return "";
+  std::string files =
+      absl::StrCat(info.st_ino, " ", info.st_size, " ", info.st_mtim.tv_sec, " ", info.st_mtim.tv_nsec, "\n");
+  if (!S_ISDIR(info.st_mode) || depth == 0) return files;
+  for (const std::string& name : ListDirectory(path).value_or(std::vector<std::string>()))
+    absl::StrAppend(&files, name, "/", DescribeFiles(absl::StrCat(path, "/", name), depth - 1));
+  return files;
+}
+
 std::string FarHostOf(const std::string& path) {
   struct stat info;
   return g_far_files == nullptr || stat(path.c_str(), &info) == 0 ? "" : g_far_files->HostOf(path);

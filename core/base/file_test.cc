@@ -44,6 +44,20 @@ TEST(File, WhatIsWrittenReadsBack) {
   EXPECT_EQ(ReadFile(path).value(), contents);
 }
 
+TEST(File, AFileThatIsReplacedIsDescribedAsAnotherOne) {
+  const std::string dir = MakeTestDir();
+  ASSERT_TRUE(MakeDirectories(dir + "/a/b").ok());
+  ASSERT_TRUE(WriteFileAtomically(dir + "/a/b/file", "same").ok());
+  const std::string shallow = DescribeFiles(dir, 2);
+  const std::string deep = DescribeFiles(dir, 3);
+  const std::string file = DescribeFiles(dir + "/a/b/file", 0);
+  std::ofstream(dir + "/a/b/file") << "longer";
+  EXPECT_EQ(DescribeFiles(dir, 2), shallow);
+  EXPECT_NE(DescribeFiles(dir, 3), deep);
+  EXPECT_NE(DescribeFiles(dir + "/a/b/file", 0), file);
+  EXPECT_EQ(DescribeFiles(dir + "/none", 1), "");
+}
+
 TEST(File, IsThereOnlyOnceCommitted) {
   const std::string dir = MakeTestDir();
   std::unique_ptr<AtomicFile> file = AtomicFile::Create(dir + "/file").value();

@@ -55,7 +55,8 @@ class TreeComparer {
       // Only tensors have a dtype that was chosen.
       options.compare_dtype &= reference.is_tensor() && current.is_tensor() &&
                                reference_tensor->dtype_known && current_tensor->dtype_known;
-      pairs_.push_back({results_.size(), *reference_tensor, *current_tensor, options, within_image_});
+      places_.push_back({results_.size(), within_image_});
+      pairs_.push_back({*reference_tensor, *current_tensor, options});
       results_.push_back({path, TensorComparison()});
     } else if (reference.is_map() && current.is_map()) {
       CompareMaps(path, reference.map(), current.map());
@@ -73,9 +74,23 @@ class TreeComparer {
     }
   }
 
-  // An empty comparison is a result of its own, unless both sides agree on it.
   TreeComparison Finish() && {
-    CompareAllTensors();
+    return std::move(*this).Finish([this](absl::Span<const ComparedTensors> pairs) {
+      return ComparePairs(pairs, options_.tensors.num_threads);
+    });
+  }
+
+  // An empty comparison is a result of its own, unless both sides agree on it.
+  template <typename F>
+  TreeComparison Finish(const F& compare_pairs) && {
+    std::vector<TensorComparison> comparisons = compare_pairs(absl::MakeConstSpan(pairs_));
+    for (size_t i = 0; i < places_.size(); ++i) {
+      TensorComparison& comparison = results_[places_[i].result].comparison;
+      comparison = std::move(comparisons[i]);
+      // Other tensors make the same image.
+      if (places_[i].within_image && comparison.status == CompareStatus::kBitwiseEqual)
+        comparison.status = CompareStatus::kEqual;
+    }
     const bool agree = options_.allow_empty && !left_out_ && HaveNoElements();
     if (results_.empty() && !agree) Add("", CompareStatus::kEmpty, "there is nothing to compare");
     return {std::move(results_), agree};
@@ -243,47 +258,11 @@ class TreeComparer {
     return items;
   }
 
-  // Two tensors that are still to be compared.
-  struct TensorPair {
+  // Where the comparison of a pair goes.
+  struct Place {
     size_t result;
-    Tensor reference;
-    Tensor current;
-    TensorCompareOptions options;
     bool within_image;
   };
-
-  // Small tensors side by side, large ones one after the other, each by all threads.
-  void CompareAllTensors() {
-    constexpr int64_t kLarge = 1 << 20;
-    constexpr int64_t kWorthAThread = 1 << 16;
-    std::vector<const TensorPair*> small;
-    std::vector<const TensorPair*> large;
-    int64_t num_small_elements = 0;
-    for (TensorPair& pair : pairs_) {
-      const int64_t num_elements = pair.current.view.num_elements();
-      if (num_elements > kLarge) {
-        large.push_back(&pair);
-        continue;
-      }
-      pair.options.num_threads = 1;
-      num_small_elements += num_elements;
-      small.push_back(&pair);
-    }
-    const int64_t num_threads =
-        std::min<int64_t>(NumThreads(options_.tensors.num_threads), 1 + num_small_elements / kWorthAThread);
-    ParallelFor(static_cast<int64_t>(small.size()), static_cast<int>(num_threads),
-                [&](int64_t i) { CompareTensorsOf(*small[i]); });
-    for (const TensorPair* pair : large) CompareTensorsOf(*pair);
-  }
-
-  void CompareTensorsOf(const TensorPair& pair) {
-    TensorComparison& comparison = results_[pair.result].comparison;
-    comparison = CompareTensors(pair.reference, pair.current, pair.options);
-    // Other tensors make the same image.
-    if (pair.within_image && comparison.status == CompareStatus::kBitwiseEqual) {
-      comparison.status = CompareStatus::kEqual;
-    }
-  }
 
   bool HaveNoElements() const {
     return std::all_of(results_.begin(), results_.end(), [](const NamedComparison& result) {
@@ -296,7 +275,8 @@ class TreeComparer {
   bool within_image_ = false;
   // True if a path that only one side has was not compared.
   bool left_out_ = false;
-  std::vector<TensorPair> pairs_;
+  std::vector<ComparedTensors> pairs_;
+  std::vector<Place> places_;  // of each pair
   std::vector<NamedComparison> results_;
 };
 
@@ -407,6 +387,38 @@ TreeComparison CompareTrees(const Value& reference, const Value& current, const 
   TreeComparer comparer(options);
   comparer.Compare("", reference, current);
   return std::move(comparer).Finish();
+}
+
+std::vector<TensorComparison> ComparePairs(absl::Span<const ComparedTensors> pairs, int num_threads) {
+  constexpr int64_t kLarge = 1 << 20;
+  constexpr int64_t kWorthAThread = 1 << 16;
+  std::vector<TensorComparison> comparisons(pairs.size());
+  const auto compare = [&](size_t i, int threads) {
+    TensorCompareOptions options = pairs[i].options;
+    options.num_threads = threads;
+    comparisons[i] = CompareTensors(pairs[i].reference, pairs[i].current, options);
+  };
+  std::vector<size_t> small, large;
+  int64_t num_small_elements = 0;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const int64_t num_elements = pairs[i].current.view.num_elements();
+    (num_elements > kLarge ? large : small).push_back(i);
+    if (num_elements <= kLarge) num_small_elements += num_elements;
+  }
+  const int64_t threads_of_small =
+      std::min<int64_t>(NumThreads(num_threads), 1 + num_small_elements / kWorthAThread);
+  ParallelFor(static_cast<int64_t>(small.size()), static_cast<int>(threads_of_small),
+              [&](int64_t i) { compare(small[i], 1); });
+  for (const size_t i : large) compare(i, num_threads);
+  return comparisons;
+}
+
+TreeComparison CompareTrees(
+    const Value& reference, const Value& current, const CompareOptions& options,
+    const std::function<std::vector<TensorComparison>(absl::Span<const ComparedTensors>)>& compare_pairs) {
+  TreeComparer comparer(options);
+  comparer.Compare("", reference, current);
+  return std::move(comparer).Finish(compare_pairs);
 }
 
 TreeComparison CompareToDump(const std::string& reference_dir, const Value& current,

@@ -3,10 +3,12 @@
 #ifndef OTT_CORE_COMPARE_COMPARE_H_
 #define OTT_CORE_COMPARE_COMPARE_H_
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "ott/core/compare/tensor_comparison.h"
 #include "ott/core/tensor/value.h"
 
@@ -71,6 +73,23 @@ struct TreeComparison {
 // Compares numbers, and lists of numbers, as tensors, on TensorCompareOptions::num_threads threads. If there
 // is nothing to compare and that is not equal (CompareOptions::allow_empty), the one result is kEmpty.
 TreeComparison CompareTrees(const Value& reference, const Value& current, const CompareOptions& options = {});
+
+// Two tensors of the same place in two trees, and how they are compared.
+struct ComparedTensors {
+  Tensor reference;
+  Tensor current;
+  TensorCompareOptions options;
+};
+
+// Returns a comparison for each pair. Small tensors are compared side by side, large ones one after the
+// other, each by all threads. num_threads: as TensorCompareOptions has it.
+std::vector<TensorComparison> ComparePairs(absl::Span<const ComparedTensors> pairs, int num_threads);
+
+// As above, but all pairs of tensors in the trees are compared at once by `compare_pairs`, which returns as
+// many comparisons.
+TreeComparison CompareTrees(
+    const Value& reference, const Value& current, const CompareOptions& options,
+    const std::function<std::vector<TensorComparison>(absl::Span<const ComparedTensors>)>& compare_pairs);
 
 // Compares a tree in memory, and one of gradients if there are any, with a directory that ReadDump() reads.
 // Otherwise like CompareDumps().

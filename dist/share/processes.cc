@@ -470,6 +470,8 @@ bool Processes::Finish() {
   return is_clean_;
 }
 
+int NumProcesses() { return g_processes == nullptr ? 1 : g_processes->size(); }
+
 void SetProcesses(Processes* processes) { g_processes = processes; }
 
 std::vector<absl::StatusOr<std::string>> RunShared(const ShareTask& task,

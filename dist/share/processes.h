@@ -163,6 +163,9 @@ class Processes {
 std::vector<absl::StatusOr<std::string>> RunShared(const ShareTask& task,
                                                    const std::vector<SharePiece>& pieces);
 
+// Returns how many processes RunShared() uses.
+int NumProcesses();
+
 // Makes RunShared() use these processes from now on. Null: this process works alone.
 void SetProcesses(Processes* processes);
 

@@ -13,6 +13,7 @@
 #include "ott/questions/answer/picture.h"
 #include "ott/questions/right/calibrate/calibrate_command.h"
 #include "ott/questions/right/checks_picture.pb.h"
+#include "ott/questions/right/compare/checkpoint_pair.h"
 #include "ott/questions/right/compare/compare_answer.h"
 #include "ott/questions/right/compare/compare_command.h"
 #include "ott/questions/right/compare/compare_runs.h"
@@ -163,7 +164,7 @@ Question RightQuestion() {
           Ask,
           /*is_about_tensors=*/true,
           /*depends_on_time=*/false,
-          {compare::kCompareDumps, kCheckAgainstReference}};
+          {compare::kCompareDumps, compare::kCompareTensors, kCheckAgainstReference}};
 }
 
 }  // namespace ott::crosscheck

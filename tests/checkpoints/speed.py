@@ -1,7 +1,7 @@
 """Times `ott compare` of two equal checkpoints beside reading both files, page cache warm: speed.py OTT [GIGABYTES [FOLDER [FORMAT]]].
 
-FORMAT: torch, legacy, safetensors or npz. Prints the seconds of each, how fast the comparison is relative to reading, and its
-largest resident set. Needs PyTorch.
+FORMAT: torch, legacy, safetensors or npz. Prints the seconds of each, how fast the comparison is relative to reading, the seconds of one
+process and of two of one thread each, and the largest resident set. Needs PyTorch and Open MPI.
 """
 
 import os
@@ -15,6 +15,7 @@ GIGABYTES = float(sys.argv[2]) if len(sys.argv) > 2 else 4
 FOLDER = sys.argv[3] if len(sys.argv) > 3 else None
 FORMAT = sys.argv[4] if len(sys.argv) > 4 else "torch"
 RUNS = 5
+MPIRUN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../third_party/mpi/mpirun.sh")
 # In a process of its own: what is started from a large one begins with its resident set.
 WRITE = """
 import sys, numpy, torch
@@ -55,15 +56,22 @@ with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
 
     resident = []
 
-    def compare():
-        process = subprocess.Popen([OTT, "compare", *paths], stdout=subprocess.DEVNULL)
+    def compare(*options, launcher=()):
+        process = subprocess.Popen([*launcher, OTT, "compare", *paths, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         assert status == 0, "the files are not equal"
         resident.append(usage.ru_maxrss)
 
+    def by_processes(count):
+        compare("--threads", "1", launcher=(MPIRUN, str(count)))
+
     read_both()
-    # In turn, so that a load of the machine meets both.
-    times = [(seconds(read_both), seconds(compare)) for _ in range(RUNS)]
-    for reading, comparing in times:
-        print(f"reading {reading:.2f} s, comparing {comparing:.2f} s: {reading / comparing:.2f} of reading")
+    # In turn, so that a load of the machine meets all.
+    works = (read_both, compare, lambda: by_processes(1), lambda: by_processes(2))
+    times = [[seconds(work) for work in works] for _ in range(RUNS)]
+    for reading, comparing, one, two in times:
+        print(
+            f"reading {reading:.2f} s, comparing {comparing:.2f} s: {reading / comparing:.2f} of reading; "
+            f"one process {one:.2f} s, two {two:.2f} s: {two / one:.2f} of one"
+        )
     print(f"largest resident set: {max(resident) / 1024:.0f} MiB; cores: {os.cpu_count()}")

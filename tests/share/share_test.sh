@@ -13,6 +13,7 @@ fail() { echo "share_test: $*" >&2; exit 1; }
 cd "$TEST_TMPDIR"
 ranks=4
 "$write_runs" whole $ranks
+cp -rL "$OLDPWD/core/checkpoint/testdata" whole/checkpoints
 
 # Each host has what its ranks wrote, and the first one what rank 0 wrote beside them.
 for ((host = 0; host < 3; ++host)); do
@@ -65,6 +66,14 @@ check "3 host" hang stands
 check "2 whole" report traces
 check "3 host" report traces --format json
 check "3 host" crosscheck reference current
+for processes in 2 3; do
+  for format in text csv; do
+    check "$processes whole" compare checkpoints/whole.pt checkpoints/fault_step.pt --format $format
+    check "$processes whole" compare checkpoints/dcp_1 checkpoints/dcp_2 --format $format
+    # Beside a listing by each.
+    (($(sed -n 's/.* 1 host: \([0-9]*\) of .*/\1/p' several.err) >= processes)) || { cat several.err >&2; fail "only one process compared checkpoints"; }
+  done
+done
 
 # One process says the same with one thread and with four.
 for arguments in "compare reference current --atol 1e-3" "report traces --format json" "crosscheck reference current" "whatif planted"; do
@@ -106,6 +115,31 @@ for run in reference current; do
 done
 refuses 2 "rank_00002/dumps/10/manifest.json" host compare reference current --atol 5
 for run in reference current; do cp "$run.json" "host_2/$run/rank_00002/dumps/10/manifest.json"; done
+
+# Another host's checkpoint of the same name is another one.
+mkdir host_{0,1,2}/checkpoints
+cp whole/checkpoints/{whole,fault_step}.pt host_0/checkpoints
+for host in 1 2; do cp whole/checkpoints/whole.pt host_$host/checkpoints/fault_step.pt; cp whole/checkpoints/whole.pt host_$host/checkpoints; done
+refuses 1 "optimizer step DIFFER (6 of 6)" host compare checkpoints/whole.pt checkpoints/fault_step.pt
+cmp <(cd whole && "$ott" compare checkpoints/whole.pt checkpoints/fault_step.pt) refused.out || fail "other hosts' checkpoints, another answer"
+grep -qF "1 host: 2 of " refused.err || fail "another host's checkpoint was compared"
+
+# A process that may not have the memory to read the checkpoint.
+# safetensors FILE BYTES: with four numbers and so many bytes more.
+safetensors() {
+  local header='{"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]},"b":{"dtype":"U8","shape":['$2'],"data_offsets":[16,'$((16 + $2))']}}'
+  # shellcheck disable=SC2059 # the length is a byte
+  printf "\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header" > "$1"
+  truncate -s $((8 + ${#header} + 16 + $2)) "$1"
+}
+safetensors whole/small.safetensors 4
+safetensors whole/large.safetensors $((3 << 30))
+code=0
+"$mpirun" 2 sh -c 'cd whole; [ $OMPI_COMM_WORLD_RANK = 0 ] || ulimit -v 2000000; exec "$ott" compare small.safetensors large.safetensors' \
+  > limited.out 2> limited.err || code=$?
+for text in "a: could not compare: large.safetensors: cannot map: Cannot allocate memory" "weights DIFFER (2 of 2)"; do
+  ((code == 2)) && grep -qF "$text" limited.out || { cat limited.out limited.err >&2; fail "a process cannot read, and ott ends with $code"; }
+done
 
 # A process that dies while it reads, here since it may not have the memory: mpirun ends the others, and the first one says
 # what it knows before.

@@ -1,7 +1,5 @@
 #include "tools/report/run_report.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -49,19 +47,6 @@ void AddProblems(const std::vector<std::string>& more, std::vector<std::string>*
   }
 }
 
-// Dumps are listed as folders.
-void ListFiles(const std::string& directory, int depth, std::string* files) {
-  constexpr int kDepthOfDumps = 3;  // RUN/rank_00003/dumps/12
-  for (const std::string& name : ListDirectory(directory).value_or(std::vector<std::string>())) {
-    const std::string path = absl::StrCat(directory, "/", name);
-    struct stat is {};
-    if (stat(path.c_str(), &is) != 0) continue;
-    absl::StrAppend(files, name, "/", is.st_ino, " ", is.st_size, " ", is.st_mtim.tv_sec, " ",
-                    is.st_mtim.tv_nsec, "\n");
-    if (S_ISDIR(is.st_mode) && depth < kDepthOfDumps) ListFiles(path, depth + 1, files);
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<RunReport> ReadRunReport(AskedRun run, const std::vector<Question>& questions,
@@ -72,7 +57,8 @@ absl::StatusOr<RunReport> ReadRunReport(AskedRun run, const std::vector<Question
   OTT_RETURN_IF_ERROR(CheckRunDirectory(run.run_dir));
   // Before they are read, so that what changes meanwhile is seen the next time.
   const bool is_asked_of_others = !run.reference.empty() || !run.before.empty() || GetFarFiles() != nullptr;
-  if (!is_asked_of_others) ListFiles(run.run_dir, 1, &report.files);
+  constexpr int kDepthOfDumps = 3;  // RUN/rank_00003/dumps/12
+  if (!is_asked_of_others) report.files = DescribeFiles(run.run_dir, kDepthOfDumps);
   const bool stays = before != nullptr && !report.files.empty() && before->files == report.files;
   OTT_ASSIGN_OR_RETURN(run.ranks, ListRanks(run.run_dir));
   std::string unknown;

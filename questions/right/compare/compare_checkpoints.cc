@@ -10,11 +10,9 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/checkpoint/checkpoint.h"
 #include "ott/core/checkpoint/distributed_checkpoint.h"
-#include "ott/core/checkpoint/torch_objects.h"
 #include "ott/core/tensor/scattered_elements.h"
-#include "ott/questions/right/compare/checkpoint_names.h"
+#include "ott/questions/right/compare/checkpoint_pair.h"
 #include "ott/questions/right/compare/guess_names.h"
-#include "ott/questions/right/layout/tree_layout.h"
 
 namespace ott::compare {
 namespace {
@@ -145,35 +143,6 @@ void LeaveOutStepsOfFirstRank(std::vector<NamedComparison>* results, std::vector
   notes->push_back(absl::StrCat(kept->path, " (and ", results->end() - kept - 1,
                                 " more) is on one side alone, whose first rank held that parameter"));
   results->erase(kept, results->end());
-}
-
-// Takes requires_grad out of what a state has beside its tensors, by their path.
-void TakeRequiresGrad(const std::string& path, Value* value, std::map<std::string, bool>* taken) {
-  if (value->is_list()) {
-    for (size_t i = 0; i < value->list().size(); ++i)
-      TakeRequiresGrad(JoinPath(path, absl::StrCat(i)), &value->list()[i], taken);
-  }
-  if (!value->is_map()) return;
-  ValueMap kept;
-  for (const auto& [name, child] : value->map()) {
-    const size_t size = std::max(name.size(), kAttributesEnd.size()) - kAttributesEnd.size();
-    const bool is_attributes =
-        child.is_map() && name.compare(size, name.npos, std::string(kAttributesEnd)) == 0;
-    if (!is_attributes) {
-      TakeRequiresGrad(JoinPath(path, name), kept.Insert(name, child), taken);
-      continue;
-    }
-    ValueMap others;
-    for (const auto& [attribute, of_tensor] : child.map()) {
-      if (attribute == "requires_grad" && of_tensor.kind() == Value::Kind::kBool) {
-        (*taken)[JoinPath(path, name.substr(0, size))] = of_tensor.bool_value();
-      } else {
-        others.Insert(attribute, of_tensor);
-      }
-    }
-    if (!others.empty()) kept.Insert(name, std::move(others));
-  }
-  *value = std::move(kept);
 }
 
 // Collects what passes although it is not the same in every way, as the paths by what is said of them.
@@ -335,34 +304,19 @@ StateKind StateKindOfResult(const NamedComparison& result) {
 absl::StatusOr<CheckpointComparison> CompareCheckpoints(const std::string& reference_path,
                                                         const std::string& current_path,
                                                         CompareOptions options, const Layout* names) {
-  OTT_ASSIGN_OR_RETURN(Checkpoint reference, ReadCheckpoint(reference_path));
-  OTT_ASSIGN_OR_RETURN(Checkpoint current, ReadCheckpoint(current_path));
+  const CheckpointPaths paths = {reference_path, current_path,
+                                 names == nullptr ? std::nullopt : std::optional<Layout>(*names)};
+  OTT_ASSIGN_OR_RETURN(const CheckpointPair pair, ReadCheckpointPair(paths));
+  const Checkpoint& reference = pair.reference;
+  const Checkpoint& current = pair.current;
   CheckpointComparison result;
-  if (reference.format != current.format) {
-    result.notes.push_back(
-        absl::StrCat("the reference is ", reference.format, ", the current ", current.format));
-  }
-  if (names == nullptr) AlignNames(&reference.state, &current.state, &result.notes);
-  std::map<std::string, bool> reference_requires_grad, current_requires_grad;
-  TakeRequiresGrad("", &reference.state, &reference_requires_grad);
-  TakeRequiresGrad("", &current.state, &current_requires_grad);
-  if (names != nullptr) {
-    for (const auto& [side, run, checkpoint] :
-         {std::tuple("reference", &names->a(), &reference), {"current", &names->b(), &current}}) {
-      std::vector<std::string> problems;
-      RunLayout layout = *run;
-      layout.mutable_tensors()->MergeFrom(names->tensors());
-      OTT_ASSIGN_OR_RETURN(checkpoint->state, crosscheck::ToWholes(checkpoint->state, layout, &problems));
-      for (const std::string& problem : problems) {
-        result.problems.push_back(absl::StrCat("names of the ", side, ": ", problem));
-      }
-    }
-  }
+  result.notes = pair.notes;
+  result.problems = pair.problems;
   Tolerance& tolerance = options.tensors.tolerance;
   options.tensors.accept_rounded = !tolerance.bitwise;
   // A state is the same by its bits: also NaN, and not -0 for 0.
   if (tolerance.atol == 0 && tolerance.rtol == 0 && !tolerance.nan_equal) tolerance.bitwise = true;
-  result.results = CompareTrees(reference.state, current.state, options);
+  result.results = CompareShared(paths, pair, options);
   std::vector<NamedComparison>& results = result.results.results;
   Tensors reference_tensors, current_tensors;
   ListInto("", reference.state, &reference_tensors);
@@ -386,7 +340,7 @@ absl::StatusOr<CheckpointComparison> CompareCheckpoints(const std::string& refer
   // Rules may have transposed what they give a name.
   if (names == nullptr) {
     remarks.AddTypes("", reference.state, current.state);
-    remarks.AddRequiresGrad(reference_requires_grad, current_requires_grad);
+    remarks.AddRequiresGrad(pair.reference_requires_grad, pair.current_requires_grad);
   }
   // Formats differ in whether they hold what is shared once.
   if (reference.format == current.format) remarks.AddSharing(reference_tensors, current_tensors);
