@@ -138,8 +138,8 @@ absl::StatusOr<Value> ReadLegacyTorchFile(const HeldBytes& file) {
     if (value.type != Type::kPersistent) continue;
     const PlainData::Value& id = data[value.items[0]];
     if (id.type != Type::kList || id.items.size() < 5) continue;
-    const std::optional<DType> dtype = TorchDType(data[id.items[1]].text);
-    if (dtype.has_value()) element_bytes[data[id.items[2]].text] = SizeOf(*dtype);
+    if (const std::optional<int64_t> size = StorageElementBytes(data[id.items[1]].text))
+      element_bytes[data[id.items[2]].text] = *size;
   }
   std::unordered_map<std::string_view, std::string_view> storages;
   const PlainData::Value& list = keys.pickle.data[keys.pickle.root];

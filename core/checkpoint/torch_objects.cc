@@ -355,8 +355,8 @@ class Converter {
     storage.type = type->type == Type::kGlobal || type->type == Type::kText ? std::string(type->text) : "";
     storage.dtype = TorchDType(storage.type);
     std::optional<int64_t> num_bytes;
-    if (storage.dtype.has_value()) {
-      OTT_ASSIGN_OR_RETURN(num_bytes, CheckedNumBytes(*storage.dtype, {size->integer}));
+    if (const std::optional<int64_t> element_bytes = StorageElementBytes(storage.type)) {
+      OTT_ASSIGN_OR_RETURN(num_bytes, CheckedNumBytes(DType::kUInt8, {size->integer, *element_bytes}));
     }
     absl::StatusOr<HeldBytes> bytes = open_storage_(key->text, num_bytes);
     if (!bytes.ok()) return WithContext(absl::StrCat("'", path, "'"), bytes.status());
@@ -500,6 +500,18 @@ class Converter {
 
 absl::StatusOr<Value> ToValue(const ObjectPickle& pickle, const OpenStorage& open_storage) {
   return Converter(pickle.data, open_storage).ConvertRoot(pickle.root);
+}
+
+std::optional<int64_t> StorageElementBytes(std::string_view name) {
+  if (const std::optional<DType> dtype = TorchDType(name)) return SizeOf(*dtype);
+  const std::string_view last = AfterLastDot(name);
+  if (last == "QInt32Storage") return 4;
+  // Elements of fewer bits are packed in bytes.
+  for (const std::string_view bytes :
+       {"QInt8Storage", "QUInt8Storage", "QUInt4x2Storage", "QUInt2x4Storage"}) {
+    if (last == bytes) return 1;
+  }
+  return std::nullopt;
 }
 
 std::optional<DType> TorchDType(std::string_view name) {

@@ -3,6 +3,7 @@
 #ifndef OTT_CORE_CHECKPOINT_TORCH_OBJECTS_H_
 #define OTT_CORE_CHECKPOINT_TORCH_OBJECTS_H_
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -16,7 +17,7 @@
 namespace ott {
 
 // The bytes of a storage, by its key in the pickle. num_bytes: what the pickle says that it has; nullopt if
-// its elements are of no type that we know.
+// StorageElementBytes() does not know its type.
 using OpenStorage =
     std::function<absl::StatusOr<HeldBytes>(std::string_view key, std::optional<int64_t> num_bytes)>;
 
@@ -40,6 +41,10 @@ absl::StatusOr<Value> ToValue(const ObjectPickle& pickle, const OpenStorage& ope
 // storage so often that reading it would never end.
 absl::StatusOr<Tensor> TensorInStorage(const HeldBytes& storage, DType dtype, int64_t offset,
                                        absl::Span<const int64_t> shape, absl::Span<const int64_t> strides);
+
+// Returns the bytes of an element of a storage such as "torch.FloatStorage", or "torch.QInt8Storage" of
+// quantized tensors. nullopt for any other.
+std::optional<int64_t> StorageElementBytes(std::string_view name);
 
 // Returns the dtype of a name such as "torch.float32" or "torch.FloatStorage"; uint8 for untyped storages.
 // nullopt for any other.

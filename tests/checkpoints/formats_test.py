@@ -250,6 +250,21 @@ class FormatsTest(unittest.TestCase):
                 self.assertEqual(code, 0, text)
                 self.assertIn(note, text)
 
+    def test_quantized_tensors_are_read_in_both_forms_of_torch_save(self):
+        w = torch.arange(24.0).reshape(4, 6)
+        by_channel = [torch.full([4], 0.1), torch.zeros(4), 0]
+        zip_path, legacy_path = self.path("quantized", "zip"), self.path("quantized", "legacy")
+        for name, make in {
+            **{str(of): functools.partial(torch.quantize_per_tensor, scale=0.1, zero_point=0, dtype=of) for of in (torch.qint8, torch.quint8, torch.qint32)},
+            **{str(of): lambda w, of=of: torch.quantize_per_channel(w, *by_channel, of) for of in (torch.quint4x2, torch.quint2x4)},
+        }.items():
+            with self.subTest(name):
+                torch.save({"model": w, "x": make(w)}, zip_path)
+                for values, differ in ((w, []), (w.flip(0), ["x.args.0.bytes"])):
+                    torch.save({"model": w, "x": make(values)}, legacy_path, _use_new_zipfile_serialization=False)
+                    failures = self.compare(zip_path, legacy_path, "--bitwise")["dumps"][0]["failures"]
+                    self.assertEqual([failure["path"] for failure in failures], differ)
+
     def test_what_is_equal_is_not_blamed(self):
         nan = torch.tensor([1.0, float("nan")])
         first, second = set(), set()
