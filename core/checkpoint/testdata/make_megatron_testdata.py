@@ -1,28 +1,47 @@
 """Writes distributed checkpoints of Megatron-core and its distributed optimizer: make_megatron_testdata.py NAME...
 
-The weights are those of llama_hf.safetensors, which a step of Adam with a rate of 0 leaves as they are. Megatron-core asks for a GPU:
-its tensors are made on the CPU behind its back. Needs `pip install megatron-core==0.16.1`, beside PyTorch 2.13 and safetensors;
-megatron_flat needs 0.12.1, which is older than what it calls there.
+The weights are those of llama_hf.safetensors, or of gpt2_hf.safetensors and mixtral_hf.safetensors, which are written beside. A step of
+Adam with a rate of 0 leaves them as they are. Megatron-core asks for a GPU: its tensors are made on the CPU behind its back. Needs
+`pip install megatron-core==0.16.1`, beside PyTorch 2.13, transformers and safetensors; megatron_flat needs 0.12.1, which is older than
+what it calls there.
 """
 
 import os
+import pathlib
 import pickle
+import re
 import shutil
 import sys
 
 import numpy
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 os.chdir(os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(os.path.abspath("../../../tests/checkpoints"))
+import models  # noqa: E402
+
 torch.cuda.synchronize = lambda *_: None
 torch.cuda.current_device = lambda: "cpu"
-# Tensor-parallel ranks, those of data parallelism, and the format of the optimizer.
+# The model, tensor- and expert-parallel ranks, those of data parallelism, and the format of the optimizer.
 CASES = {
-    "megatron_core_1": (1, 1, "fully_reshardable"),
-    "megatron_core_2": (2, 1, "fully_reshardable"),
-    "megatron_buckets": (1, 2, "dp_reshardable"),
-    "megatron_flat": (2, 2, "fully_sharded_model_space"),
+    "megatron_core_1": ("llama", 1, 1, 1, "fully_reshardable"),
+    "megatron_core_2": ("llama", 2, 1, 1, "fully_reshardable"),
+    "megatron_buckets": ("llama", 1, 1, 2, "dp_reshardable"),
+    "megatron_flat": ("llama", 2, 1, 2, "fully_sharded_model_space"),
+    "megatron_gpt2": ("gpt2", 2, 1, 1, None),
+    "megatron_mixtral": ("mixtral", 1, 2, 2, None),
+}
+GATED = {"normalization": "RMSNorm", "gated_linear_unit": True, "add_bias_linear": False, "activation_func": torch.nn.functional.silu, "num_query_groups": 2}
+# What TransformerConfig and GPTModel are given.
+MODELS = {
+    "llama": (lambda: models.llama(load_file("llama_hf.safetensors")), {"num_attention_heads": 4, **GATED}, {"position_embedding_type": "rope"}),
+    "mixtral": (
+        models.mixtral,
+        {"num_attention_heads": 4, "num_moe_experts": models.EXPERTS, "moe_router_topk": 2, **GATED},
+        {"position_embedding_type": "rope"},
+    ),
+    "gpt2": (models.gpt2, {"num_attention_heads": 2}, {"position_embedding_type": "learned_absolute", "share_embeddings_and_output_weights": True}),
 }
 
 
@@ -35,33 +54,6 @@ class OnCPU(torch.overrides.TorchFunctionMode):
             return args[0]
         result = function(*args, **kwargs)
         return result.replace("torch.", "torch.cuda.") if function is torch.Tensor.type and len(args) == 1 else result
-
-
-def grouped(*parts, groups):
-    """The rows of query, key and value, which alternate by groups."""
-    return torch.cat([part.reshape(groups, -1, *part.shape[1:]) for part in parts], 1).flatten(0, 1)
-
-
-def wholes(hf, layers):
-    """The whole weights by Megatron's names; the halves of linear_fc1 are split one by one."""
-
-    def padded(weight):
-        return torch.cat([weight, torch.zeros(16 - len(weight), weight.shape[1])])
-
-    weights = {
-        "embedding.word_embeddings.weight": padded(hf["model.embed_tokens.weight"]),
-        "output_layer.weight": padded(hf["lm_head.weight"]),
-        "decoder.final_layernorm.weight": hf["model.norm.weight"],
-    }
-    for layer in range(layers):
-        h, m = f"model.layers.{layer}.", f"decoder.layers.{layer}."
-        weights[m + "self_attention.linear_qkv.weight"] = grouped(*(hf[h + f"self_attn.{of}_proj.weight"] for of in "qkv"), groups=2)
-        weights[m + "self_attention.linear_proj.weight"] = hf[h + "self_attn.o_proj.weight"]
-        weights[m + "input_layernorm.weight"] = hf[h + "input_layernorm.weight"]
-        weights[m + "pre_mlp_layernorm.weight"] = hf[h + "post_attention_layernorm.weight"]
-        weights[m + "mlp.linear_fc1.weight"] = (hf[h + "mlp.gate_proj.weight"], hf[h + "mlp.up_proj.weight"])
-        weights[m + "mlp.linear_fc2.weight"] = hf[h + "mlp.down_proj.weight"]
-    return weights
 
 
 def share(whole, parameter, ranks, rank):
@@ -82,7 +74,16 @@ def fit_old_megatron():
     fp8_utils._quantize_param_shard_impl = lambda *_: None
 
 
-def write(process, ranks, replicas, kind, path, store):
+def local_name(name, expert_ranks, rank):
+    """The name on a rank of the parameters without Transformer Engine; None where the rank does not hold it."""
+    name = name.replace("self_attention.linear_qkv.layer_norm_", "input_layernorm.").replace("mlp.linear_fc1.layer_norm_", "pre_mlp_layernorm.")
+    if found := re.search(r"local_experts\.(\d+)\.", name):
+        holder, local = divmod(int(found[1]), models.EXPERTS // expert_ranks)
+        return name.replace(found[0], f"local_experts.{local}.") if holder == rank else None
+    return name
+
+
+def write(process, model_name, ranks, expert_ranks, replicas, kind, path, store):
     rank = process % ranks
     with OnCPU():
         torch.distributed.init_process_group("gloo", f"file://{store}", rank=process, world_size=ranks * replicas)
@@ -93,41 +94,38 @@ def write(process, ranks, replicas, kind, path, store):
         from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
         from megatron.core.transformer.transformer_config import TransformerConfig
 
-        parallel_state.initialize_model_parallel(ranks)
-        hf = load_file("llama_hf.safetensors")
-        layers = sum(name.endswith("o_proj.weight") for name in hf)
+        parallel_state.initialize_model_parallel(ranks, expert_model_parallel_size=expert_ranks)
+        make, of_config, of_model = MODELS[model_name]
+        _, whole_weights = make()
         config = TransformerConfig(
-            num_layers=layers,
+            num_layers=sum(name.endswith("linear_proj.weight") for name in whole_weights),
             hidden_size=8,
-            num_attention_heads=4,
-            num_query_groups=2,
-            ffn_hidden_size=len(hf["model.layers.0.mlp.gate_proj.weight"]),
+            ffn_hidden_size=32 if model_name == "gpt2" else 6,
             tensor_model_parallel_size=ranks,
+            expert_model_parallel_size=expert_ranks,
             use_cpu_initialization=True,
             pipeline_dtype=torch.float32,
-            gated_linear_unit=True,
-            add_bias_linear=False,
-            normalization="RMSNorm",
             bias_activation_fusion=False,
             gradient_accumulation_fusion=False,
-            activation_func=torch.nn.functional.silu,
+            **of_config,
         )
-        model = GPTModel(
-            config,
-            get_gpt_layer_local_spec(normalization="RMSNorm"),
-            vocab_size=16,
-            max_sequence_length=6,
-            share_embeddings_and_output_weights=False,
-            position_embedding_type="rope",
+        spec = get_gpt_layer_local_spec(
+            normalization=config.normalization, num_experts=config.num_moe_experts, moe_grouped_gemm=False
         )
+        model = GPTModel(config, spec, vocab_size=16, max_sequence_length=6, **of_model)
+        parameters = dict(model.named_parameters())
+        names = {name: local_name(name, expert_ranks, rank=process % expert_ranks) for name in whole_weights}
+        # The output layer is the embedding where they are tied.
+        weights = {names[name]: whole for name, whole in whole_weights.items() if names[name] in parameters}
+        assert weights.keys() == parameters.keys(), weights.keys() ^ parameters.keys()
         with torch.no_grad():
-            parameters = dict(model.named_parameters())
-            whole_weights = wholes(hf, layers)
-            for name, whole in whole_weights.items():
+            for name, whole in weights.items():
                 parameters[name].copy_(share(whole, parameters[name], ranks, rank))
+        if kind is None:
+            return dist_checkpointing.save({"model": model.sharded_state_dict()}, path)
         parallel = DistributedDataParallel(config, DistributedDataParallelConfig(use_distributed_optimizer=True), model)
         optimizer = get_megatron_optimizer(OptimizerConfig(optimizer="adam", lr=0.0, clip_grad=0.0, use_distributed_optimizer=True), [parallel])
-        for name, whole in whole_weights.items():
+        for name, whole in weights.items():
             gradient = tuple(part.flip(0) for part in whole) if isinstance(whole, tuple) else whole.flip(0)
             parameters[name].main_grad.copy_(share(gradient, parameters[name], ranks, rank))
         if kind == "fully_sharded_model_space":
@@ -143,12 +141,15 @@ def write(process, ranks, replicas, kind, path, store):
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:
-        ranks, replicas, kind = CASES[name]
+        model_name, ranks, _, replicas, _ = case = CASES[name]
+        if model_name != "llama":
+            hf, _ = MODELS[model_name][0]()
+            save_file({of: tensor.contiguous() for of, tensor in hf.items()}, f"{model_name}_hf.safetensors")
         path, store = os.path.abspath(name), os.path.abspath(f"store_{name}")
         shutil.rmtree(path, ignore_errors=True)
         os.makedirs(path)
-        torch.multiprocessing.start_processes(write, (ranks, replicas, kind, path, store), ranks * replicas, start_method="spawn")
-        os.remove(store)
+        torch.multiprocessing.start_processes(write, (*case, path, store), ranks * replicas, start_method="spawn")
+        pathlib.Path(store).unlink(missing_ok=True)
         # The name of the folder on this machine is left out.
         with open(f"{path}/.metadata", "rb") as file:
             metadata = pickle.load(file)

@@ -147,16 +147,20 @@ TEST(CompareCheckpoints, PrefixesOfWrappersAreLeftOutAndSaidSo) {
                     HasSubstr("weights equal (6)")));
 }
 
-RunsComparison CompareLlamas(const std::string& megatron, const std::string& rules_added = "") {
+// names: the file of rules.
+RunsComparison CompareWithMegatron(const std::string& hugging_face, const std::string& megatron,
+                                   const std::string& names, const std::string& rules_added = "") {
   CompareRunsOptions options;
-  EXPECT_TRUE(
-      ReadTextProto("questions/right/layout/llama_megatron.textproto", &options.names.emplace()).ok());
+  EXPECT_TRUE(ReadTextProto("questions/right/layout/" + names, &options.names.emplace()).ok());
   if (!rules_added.empty()) options.names->mutable_a()->add_tensors()->set_path(rules_added);
   options.compare.tensors.tolerance.bitwise = true;
-  absl::StatusOr<RunsComparison> comparison =
-      CompareRuns(Data("llama_hf.safetensors"), Data(megatron), options);
+  absl::StatusOr<RunsComparison> comparison = CompareRuns(hugging_face, Data(megatron), options);
   EXPECT_TRUE(comparison.ok()) << comparison.status();
   return comparison.ok() ? *std::move(comparison) : RunsComparison();
+}
+
+RunsComparison CompareLlamas(const std::string& megatron, const std::string& rules_added = "") {
+  return CompareWithMegatron(Data("llama_hf.safetensors"), megatron, "llama_megatron.textproto", rules_added);
 }
 
 TEST(CompareCheckpoints, NamesAndFusedTensorsOfAnotherFrameworkAreTakenApart) {
@@ -174,6 +178,28 @@ TEST(CompareCheckpoints, NamesAndFusedTensorsOfAnotherFrameworkAreTakenApart) {
               AllOf(HasSubstr("model.layers.1.mlp.gate_proj.weight: mismatch: it is, bit for bit, "
                               "model.layers.1.mlp.up_proj.weight of the reference"),
                     HasSubstr("weights DIFFER (2 of 21)")));
+}
+
+TEST(CompareCheckpoints, LayersAndExpertsThatMegatronCoreStacksAreThoseOfHuggingFace) {
+  struct Case {
+    const char *hugging_face, *megatron, *names;
+    int64_t num_tensors;
+  };
+  for (const Case& model :
+       {Case{"gpt2_hf.safetensors", "megatron_gpt2", "gpt2_megatron.textproto", 68},
+        Case{"mixtral_hf.safetensors", "megatron_mixtral", "llama_megatron.textproto", 79}}) {
+    const RunsComparison equal = CompareWithMegatron(Data(model.hugging_face), model.megatron, model.names);
+    EXPECT_EQ(equal.verdict(), Verdict::kEqual) << ToText(equal);
+    ASSERT_EQ(equal.dumps.size(), 1);
+    EXPECT_EQ(equal.dumps[0].num_bitwise_equal, model.num_tensors);
+    std::string bytes = ReadFile(Data(model.hugging_face)).value();
+    bytes[bytes.size() / 2] ^= 1;
+    const std::string flipped = testing::TempDir() + "/flipped.safetensors";
+    ASSERT_TRUE(WriteFileAtomically(flipped, bytes).ok());
+    const RunsComparison different = CompareWithMegatron(flipped, model.megatron, model.names);
+    EXPECT_EQ(different.verdict(), Verdict::kDifferent) << ToText(different);
+    EXPECT_EQ(different.dumps[0].num_failures, 1);
+  }
 }
 
 Tensor Numbers(Dims shape, float first) {
