@@ -76,6 +76,8 @@ struct ReplayJob {
   // one slowdown of a CPU and others that have it make; 0: not known.
   double work_spread = 0;
   double work_slowdown = 0;
+  // Seconds of a step for which others had one rank's CPU longer than another's.
+  double taken_difference = 0;
   // For what share of a rank's work others had its CPU; of the rank of which they had most.
   double taken_share = 0;
   // The word for a step.

@@ -68,7 +68,8 @@ class Maker {
     if (!all) return;
     job_.work_spread = std::hypot(ExpectedSpread(*all), SpreadOfTaken(*all));
     // Time that others took from a rank is no excess of its own.
-    job_.work_slowdown = SecondsOfOneSlowdown(*all) + all->taken_seconds - least_taken;
+    job_.taken_difference = all->taken_seconds - least_taken;
+    job_.work_slowdown = SecondsOfOneSlowdown(*all) + job_.taken_difference;
     job_.taken_share = all->taken_share;
     if (all->taken_share < kTakenShare) return;
     job_.notes.push_back(absl::StrFormat(

@@ -343,6 +343,23 @@ TEST(SampledJob, SlowHostIsBlamed) {
   EXPECT_GT(answer.by_host(1).saved(), 0.4);
 }
 
+TEST(SampledJob, WhatOthersTookFromTheRestMayHideWhatARankTakesLonger) {
+  Training training;
+  training.forward_excess = [](int rank, int) { return (rank == 2 ? 240 : 160) * kMicrosecond; };
+  std::vector<IterationSample> samples = training.Run();
+  for (IterationSample& sample : samples) {
+    CpuOfWork& cpu = *sample.mutable_cpu_of_work();
+    cpu.set_cpu_seconds(100e-6);
+    cpu.set_watched_seconds(1);
+    cpu.set_taken_seconds(sample.rank() == 2 ? 0 : 160e-6);
+  }
+  const WhatIfAnswer answer = AnswerWhatIf(*MakeJob(samples));
+  EXPECT_EQ(answer.verdict(), WHAT_IF_CANNOT_TELL);
+  EXPECT_NEAR(answer.not_excluded() * answer.measured_seconds(), 240e-6, 1e-6);
+  for (IterationSample& sample : samples) sample.mutable_cpu_of_work()->set_taken_seconds(160e-6);
+  EXPECT_EQ(AnswerWhatIf(*MakeJob(samples)).verdict(), WHAT_IF_EVEN);
+}
+
 TEST(SampledJob, TwoRanksThatAreEachSlowInOneHalfOfTheRunAreNoPass) {
   Training training;
   training.num_ranks = 2;
