@@ -278,6 +278,19 @@ TEST(HoldUp, IsOfAMeanIterationThoughRanksMeetInFew) {
   }
 }
 
+TEST(HoldUp, DoesNotDependOnWhereIterationsBegin) {
+  const auto at = [](int begin) {
+    return Stats(Late(
+        2, [](int rank, int i) { return rank == 1 ? 3.0 + i % 3 : 0; }, {}, 0, begin));
+  };
+  const ArrivalStats from_zero = at(0);
+  EXPECT_NEAR(from_zero.hold_up().seconds_per_iteration(), 0.004, 1e-4);
+  for (const int begin : {3, 3000}) {
+    EXPECT_EQ(at(begin).hold_up().seconds_per_iteration(), from_zero.hold_up().seconds_per_iteration());
+    EXPECT_EQ(at(begin).mean_wait(), from_zero.mean_wait());
+  }
+}
+
 TEST(HoldUp, IsNobodyWhereTheOthersLeftBefore) {
   const ArrivalStats stats = Stats(LateByThree(1, [](int rank, RankArrivals& arrivals) {
     for (auto& arrival : arrivals.measurements[0].arrivals) arrival.inside = (rank + 1) * kMillisecond;
@@ -346,6 +359,22 @@ TEST(Hiccups, OneLongPauseIsOne) {
   EXPECT_THAT(stats.hiccups(0).iterations(), ElementsAre(30));
   EXPECT_THAT(Stats(Late(2, [](int rank, int i) { return rank == 0 && i == 30 ? 900 : 0; })).hiccups(),
               SizeIs(0));
+}
+
+TEST(Hiccups, OfTooManyToKeepTheLongestAreKept) {
+  for (const int pause : {3, 150, 390}) {
+    ArrivalTracker tracker;
+    for (const int begin : {0, kIterationsBetweenGathers}) {
+      const auto late_of = [&](int rank, int i) {
+        return rank == 0 ? (i == pause ? 1500.0 : 0) : 30 + i % 7;
+      };
+      tracker.Add(Late(2, late_of, {}, 0, begin));
+    }
+    const ArrivalStats stats = tracker.Finish(kIteration, {})[0];
+    ASSERT_THAT(stats.hiccups(), SizeIs(1)) << pause;
+    EXPECT_EQ(stats.hiccups(0).rank(), 0);
+    EXPECT_THAT(stats.hiccups(0).iterations(), ElementsAre(pause));
+  }
 }
 
 TEST(Hiccups, AreNoneWhereOthersHadTheCpuInsideOfTheCollectiveBefore) {

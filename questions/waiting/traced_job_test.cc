@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <random>
+#include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -19,6 +24,7 @@ namespace ott::waiting {
 namespace {
 
 using kernels::Profile;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -84,6 +90,98 @@ TEST(TimeSplit, IdleTimeIsTheHostsTheLaunchsOrAQueues) {
   EXPECT_EQ(split.idle_collective, 20);
   EXPECT_EQ(split.idle_launch, 10);
   EXPECT_EQ(split.idle_queued, 40);
+}
+
+// An activity of a device, and when the host called it.
+struct ActivityForTest {
+  enum Kind { kCompute, kCollective, kCopy, kMemset };
+  Kind kind;
+  int64_t call, begin, end;
+};
+
+// The definition: nanosecond by nanosecond. `in_collective`: when the host was in one. All begin apart.
+TimeSplit SplitByNanoseconds(const std::vector<ActivityForTest>& activities,
+                             const std::set<int64_t>& in_collective) {
+  int64_t first = INT64_MAX, last = 0;
+  for (const ActivityForTest& activity : activities) {
+    first = std::min(first, activity.begin);
+    last = std::max(last, activity.end);
+  }
+  TimeSplit split;
+  split.total = last - first;
+  int64_t idle_since = 0;
+  for (int64_t now = first; now < last; ++now) {
+    bool is[4] = {};
+    const ActivityForTest* next = nullptr;
+    for (const ActivityForTest& activity : activities) {
+      if (activity.begin <= now && now < activity.end) is[activity.kind] = true;
+      if (activity.begin > now && (next == nullptr || activity.begin < next->begin)) next = &activity;
+    }
+    const bool computes = is[ActivityForTest::kCompute] || is[ActivityForTest::kMemset];
+    const bool reduces = is[ActivityForTest::kCollective], copies = is[ActivityForTest::kCopy];
+    split.compute += computes;
+    split.memsets += computes && !is[ActivityForTest::kCompute];
+    split.communication += reduces;
+    split.exposed_communication += reduces && !computes;
+    split.copies += copies;
+    split.exposed_copies += copies && !computes && !reduces;
+    if (computes || reduces || copies) {
+      ++split.busy;
+      idle_since = now + 1;
+      continue;
+    }
+    ++split.idle;
+    int64_t& why = next->call <= idle_since       ? split.idle_queued
+                   : next->call <= now            ? split.idle_launch
+                   : in_collective.count(now) > 0 ? split.idle_collective
+                                                  : split.idle_host;
+    ++why;
+  }
+  return split;
+}
+
+std::string ToText(const TimeSplit& split) {
+  TracedJob job;
+  job.ranks.emplace_back().split = split;
+  return SplitsToJson(job);
+}
+
+TEST(TimeSplit, IsTheSumOfItsNanoseconds) {
+  std::mt19937 random(1);
+  const auto draw = [&](int64_t below) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(below));
+  };
+  for (int trial = 0; trial < 300; ++trial) {
+    Profile profile = EmptyTraceForTest();
+    kernels::OpLabel barrier;
+    barrier.kind = kernels::OpLabel::Kind::kOp;
+    barrier.description.module = "c10d";
+    barrier.description.op = "barrier";
+    profile.labels.push_back(barrier);
+    std::set<int64_t> begins, in_collective;
+    while (begins.size() < 10) begins.insert(draw(200));
+    std::vector<ActivityForTest> activities;
+    for (const int64_t begin : begins) {
+      const auto kind = static_cast<ActivityForTest::Kind>(draw(4));
+      activities.push_back({kind, begin - draw(40), begin, begin + 1 + draw(20)});
+    }
+    std::shuffle(activities.begin(), activities.end(), random);
+    for (const ActivityForTest& activity : activities) {
+      AddKernelForTest(&profile, activity.kind == ActivityForTest::kCollective ? 1 : 0, activity.call,
+                       activity.begin, activity.end);
+      if (activity.kind < ActivityForTest::kCopy) continue;
+      const Profile::Kernel kernel = profile.kernels.back();
+      profile.kernels.pop_back();
+      const uint32_t name = activity.kind == ActivityForTest::kCopy ? 0 : 1;
+      profile.transfers.push_back({kernel.start, kernel.end, 64, name, kernel.launch, 0, 0, 0});
+    }
+    for (int i = 0; i < 4; ++i) {
+      const int64_t begin = draw(200), end = begin + 1 + draw(20);
+      profile.threads[0].ranges.push_back({begin, end, 0, kernels::kNone});
+      for (int64_t now = begin; now < end; ++now) in_collective.insert(now);
+    }
+    EXPECT_EQ(ToText(SplitTime(profile)), ToText(SplitByNanoseconds(activities, in_collective)));
+  }
 }
 
 TEST(TimeSplit, WhatWasLaunchedBeforeTheTraceDoesNotCount) {
@@ -214,6 +312,47 @@ TEST(AlignClocks, OneGroupOfAThousandRanksIsAlignedWithTheFirst) {
   }
 }
 
+TEST(AlignClocks, AClockIsKnownWhereCollectivesLeadToTheFirst) {
+  std::mt19937 random(4);
+  Profile::CollectiveKind kind;
+  kind.name = "allreduce";
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<TraceSummary> traces(6);
+    std::vector<int64_t> ahead;
+    for (TraceSummary& trace : traces) {
+      trace.last_time = 1000 * kMillisecond;
+      ahead.push_back(static_cast<int64_t>(random() % 9) * 10 * kMillisecond);
+    }
+    std::vector<Collective> collectives(1 + random() % 6);
+    for (size_t i = 0; i < collectives.size(); ++i) {
+      collectives[i].kind = &kind;
+      const auto end = static_cast<int64_t>(i) * 100 * kMillisecond;
+      for (size_t trace = 0; trace < traces.size(); ++trace) {
+        if (random() % 3 == 0)
+          collectives[i].parts.push_back({trace, end + ahead[trace] - 5, end + ahead[trace]});
+      }
+    }
+    std::set<size_t> known = {0};
+    for (size_t before = 0; before != known.size();) {
+      before = known.size();
+      for (const Collective& collective : collectives) {
+        const bool leads =
+            std::any_of(collective.parts.begin(), collective.parts.end(),
+                        [&](const Collective::Part& part) { return known.count(part.trace) > 0; });
+        if (!leads) continue;
+        for (const Collective::Part& part : collective.parts) known.insert(part.trace);
+      }
+    }
+    const std::vector<ClockOffset> clocks = AlignClocks(traces, collectives);
+    for (size_t trace = 0; trace < traces.size(); ++trace) {
+      ASSERT_EQ(clocks[trace].is_known, known.count(trace) > 0);
+      if (!clocks[trace].is_known) continue;
+      EXPECT_EQ(clocks[trace].at_begin, ahead[0] - ahead[trace]);
+      EXPECT_EQ(clocks[trace].at_end, ahead[0] - ahead[trace]);
+    }
+  }
+}
+
 TEST(TracedJob, WhatDoesNotNeedAllRanksTellsNothingOfClocks) {
   for (const char* const name : {"broadcast", "reduce", "allreduce", "ncclDevKernel_AllGather_RING_LL"}) {
     std::vector<Profile> ranks = TwoRanks(0, 25 * kMillisecond);
@@ -223,21 +362,144 @@ TEST(TracedJob, WhatDoesNotNeedAllRanksTellsNothingOfClocks) {
   }
 }
 
+// Ranks 3 and 5, of which each figure is another one.
+TracedJob JobOfSplits() {
+  TracedJob job;
+  for (const int rank : {3, 5}) {
+    TracedJob::Rank& of_job = job.ranks.emplace_back();
+    of_job.rank = rank;
+    const int64_t ms = rank * kMillisecond;
+    of_job.split = {20 * ms, 1 * ms, 8 * ms, 2 * ms, 9 * ms,  3 * ms, 10 * ms,
+                    4 * ms,  5 * ms, 6 * ms, 7 * ms, 11 * ms, 12 * ms};
+  }
+  return job;
+}
+
+TEST(TracedJob, SplitsAreATableOfSharesOfTheTime) {
+  const std::vector<std::string> lines = absl::StrSplit(FormatSplits(JobOfSplits()), '\n');
+  ASSERT_EQ(lines.size(), 5U);
+  const char* const shares = "5.0 % 10.0 % 30.0 % 15.0 % 25.0 % 30.0 % 35.0 % 55.0 % 60.0 %";
+  const char* const rows[] = {"3 60 ms", "5 100 ms", "all 160 ms"};
+  for (size_t row = 0; row < 3; ++row) {
+    const std::vector<std::string> words = absl::StrSplit(lines[row + 1], ' ', absl::SkipEmpty());
+    EXPECT_EQ(absl::StrJoin(words, " "), absl::StrCat(rows[row], " ", shares));
+  }
+}
+
 TEST(TracedJob, FiguresOfEachRankAreALineOfJson) {
-  const TracedJob job = DescribeForTest(TwoRanks(20 * kMillisecond, 0));
-  const std::vector<std::string> lines = absl::StrSplit(SplitsToJson(job), '\n');
-  ASSERT_EQ(lines.size(), 3U);
-  for (const TracedJob::Rank& rank : job.ranks) {
-    const std::string& line = lines[rank.rank];
-    EXPECT_THAT(line, HasSubstr(absl::StrCat("{\"rank\":", rank.rank, ",")));
-    const auto expect = [&](const char* name, int64_t nanoseconds) {
-      EXPECT_THAT(line, HasSubstr(absl::StrFormat(",\"%s\":%.6f", name, 1e-6 * nanoseconds)));
-    };
-    expect("total_time", rank.split.total);
-    expect("busy_time", rank.split.busy);
-    expect("idle_time", rank.split.idle);
-    expect("total_comm_time", rank.split.communication);
-    expect("total_memcpy_time", rank.split.copies);
+  const auto line = [](int rank) {
+    std::string text = absl::StrCat("{\"rank\":", rank);
+    for (const auto& [name, times] : std::vector<std::pair<const char*, int>>{{"computation", 1},
+                                                                              {"exposed_comm", 2},
+                                                                              {"exposed_memcpy", 3},
+                                                                              {"busy", 4},
+                                                                              {"idle", 5},
+                                                                              {"total", 20},
+                                                                              {"total_comm", 8},
+                                                                              {"total_memcpy", 9},
+                                                                              {"memset", 10},
+                                                                              {"idle_host", 6},
+                                                                              {"idle_collective", 7},
+                                                                              {"idle_launch", 11},
+                                                                              {"idle_queued", 12}}) {
+      absl::StrAppendFormat(&text, ",\"%s_time\":%d.000000", name, rank * times);
+    }
+    return text + "}\n";
+  };
+  EXPECT_EQ(SplitsToJson(JobOfSplits()), line(3) + line(5));
+}
+
+// The step in which the host called each collective, looked for one by one; messages are left out.
+TEST(Collectives, AreOfTheStepThatTheHostWasInWhenItCalledThem) {
+  std::mt19937 random(2);
+  for (int trial = 0; trial < 100; ++trial) {
+    Profile profile = EmptyTraceForTest();
+    profile.collective_kinds.push_back(profile.collective_kinds[0]);
+    profile.collective_kinds[1].name = "recv";
+    std::map<int64_t, int64_t> steps;
+    for (int i = 0; i < 4; ++i) {
+      const auto begin = static_cast<int64_t>(random() % 100);
+      if (steps.emplace(begin, 10 + i).second) AddStepForTest(&profile, 10 + i, begin, begin + 5);
+    }
+    std::vector<std::pair<int64_t, int64_t>> expected;  // start, step
+    for (int64_t i = 0; i < 20; ++i) {
+      const auto call = static_cast<int64_t>(random() % 100);
+      const int64_t start = 1000 * (i + 1);
+      AddKernelForTest(&profile, 1, call, start, start + 1);
+      const bool has_call = random() % 4 != 0, is_message = random() % 4 == 0;
+      if (!has_call) profile.kernels.back().launch = kernels::kNone;
+      profile.collectives.back().kind = is_message ? 1 : 0;
+      if (is_message) continue;
+      int64_t last = -1, step = 0;
+      for (const auto& [begin, number] : steps) {
+        if (begin <= (has_call ? call : start) && begin > last) {
+          last = begin;
+          step = number;
+        }
+      }
+      expected.emplace_back(start, step);
+    }
+    std::vector<std::pair<int64_t, int64_t>> found;
+    for (const TraceSummary::Part& part : SummarizeCollectives({0, &profile}).collectives) {
+      found.emplace_back(part.start, part.step);
+    }
+    EXPECT_THAT(found, ElementsAreArray(expected));
+  }
+}
+
+// The definition: collectives of two traces are one if they have group, name, and number or else step in
+// common, and are the k-th of those in both.
+TEST(Collectives, OfTwoTracesAreOneByTheDefinition) {
+  struct Known {
+    size_t trace;
+    std::tuple<std::string, std::string, int64_t, int64_t, int64_t> what;
+    int64_t elements;
+  };
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<TraceSummary> traces(3);
+    std::map<int64_t, Known> known;  // by start, which no two share
+    for (size_t trace = 0; trace < traces.size(); ++trace) {
+      std::map<std::tuple<std::string, std::string, int64_t, int64_t>, int64_t> counts;
+      for (const std::string group : {"0", "1"}) {
+        for (const std::string name : {"allreduce", "broadcast"}) {
+          Profile::CollectiveKind& kind = traces[trace].kinds.emplace_back();
+          kind.name = name;
+          kind.group = group;
+          kind.group_ranks = trace == 0 ? "[0, 1]" : "[0,1]";
+          kind.in_elements = 1 + random() % 5 / 4;
+        }
+      }
+      for (int i = 0; i < 8; ++i) {
+        const auto kind = static_cast<uint32_t>(random() % 4);
+        const auto number = static_cast<int64_t>(random() % 3) - 1, step = static_cast<int64_t>(random() % 2);
+        int64_t start = 0;
+        do start = static_cast<int64_t>(random() % 1000);
+        while (known.count(start) > 0);
+        traces[trace].collectives.push_back({kind, number, step, start, start + 5});
+        const Profile::CollectiveKind& of_trace = traces[trace].kinds[kind];
+        const int64_t of_step = number < 0 ? step : 0;
+        const int64_t count = counts[{of_trace.group, of_trace.name, number, of_step}]++;
+        known[start] = {trace, {of_trace.group, of_trace.name, number, of_step, count}, of_trace.in_elements};
+      }
+    }
+    const std::vector<Collective> matched = MatchCollectives(traces);
+    std::map<int64_t, size_t> whole_of;
+    for (size_t i = 0; i < matched.size(); ++i) {
+      bool same_message = true;
+      for (const Collective::Part& part : matched[i].parts) {
+        EXPECT_TRUE(whole_of.emplace(part.start, i).second);
+        EXPECT_EQ(part.trace, known.at(part.start).trace);
+        same_message &= known.at(part.start).elements == known.at(matched[i].parts[0].start).elements;
+      }
+      EXPECT_EQ(matched[i].same_message, same_message);
+      EXPECT_EQ(matched[i].kind->name, std::get<1>(known.at(matched[i].parts[0].start).what));
+      EXPECT_TRUE(i == 0 || matched[i - 1].parts[0].start < matched[i].parts[0].start);
+    }
+    ASSERT_EQ(whole_of.size(), known.size());
+    for (const auto& [a, of_a] : known) {
+      for (const auto& [b, of_b] : known) EXPECT_EQ(whole_of[a] == whole_of[b], of_a.what == of_b.what);
+    }
   }
 }
 
@@ -333,6 +595,15 @@ TEST(TracedJob, GroupsOfOtherRanksAreNotMatched) {
   const TracedJob job = DescribeForTest(ranks);
   EXPECT_TRUE(job.hold_ups.found.empty());
   EXPECT_THAT(FormatHoldUps(job), HasSubstr("cannot tell who waits for whom"));
+}
+
+TEST(TracedJob, RanksThatShareNoCollectiveAreCountedIfThereAreAny) {
+  std::vector<Profile> ranks = TwoRanks(20 * kMillisecond, 0);
+  EXPECT_THAT(FormatHoldUps(DescribeForTest(ranks)), Not(HasSubstr("share no collective")));
+  ranks.push_back(std::move(TwoRanks(20 * kMillisecond, 0)[0]));
+  ranks[2].collective_kinds[0].group = "1";
+  EXPECT_THAT(FormatHoldUps(DescribeForTest(ranks)),
+              HasSubstr("\n1 ranks share no collective with the others"));
 }
 
 // As TwoRanks(), by gloo: operators of the host, and no devices.
