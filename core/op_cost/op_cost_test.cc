@@ -126,6 +126,11 @@ TEST(OpCost, ProductsOfOtherTypes) {
        16384,
        512 + 512 + 4 * 256},
       {"mm", {T({2, 3}, DType::kComplex64), T({3, 4}, DType::kComplex64)}, kForward, 8 * 24, 8 * 26},
+      {"addmm",
+       {T({4}, DType::kComplex64), T({2, 3}, DType::kComplex64), T({3, 4}, DType::kComplex64)},
+       kForward,
+       8 * 24 + 2 * 8,
+       8 * 26 + 8 * 4},
       {"mm", {T({2, 3}, DType::kFloat64), T({3, 4}, DType::kFloat64)}, kForward, 48, 8 * 26},
   });
 }

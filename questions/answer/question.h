@@ -86,6 +86,8 @@ struct Question {
   bool is_about_tensors = false;
   // True if it finds something else when time goes by, though no file of the run changes.
   bool depends_on_time = false;
+  // Lists what it reads in the ranks' folders, by the beginnings of names; empty: anything.
+  std::vector<const char*> reads = {};
   // Lists the tasks that its commands and `ask` give to other processes.
   std::vector<ShareTask> tasks = {};
 };

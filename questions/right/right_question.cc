@@ -164,6 +164,7 @@ Question RightQuestion() {
           Ask,
           /*is_about_tensors=*/true,
           /*depends_on_time=*/false,
+          /*reads=*/{"cross_check"},
           {compare::kCompareDumps, compare::kCompareTensors, kCheckAgainstReference}};
 }
 

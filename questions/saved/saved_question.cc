@@ -57,6 +57,10 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
 
 }  // namespace
 
-Question SavedQuestion() { return {kQuestion.title, AddWhatIfCommand, Ask}; }
+Question SavedQuestion() {
+  Question question = {kQuestion.title, AddWhatIfCommand, Ask};
+  question.reads = {"iterations.pb"};
+  return question;
+}
 
 }  // namespace ott::saved

@@ -98,6 +98,10 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
 
 }  // namespace
 
-Question SlowQuestion() { return {kQuestion.title, AddStatsCommand, Ask}; }
+Question SlowQuestion() {
+  Question question = {kQuestion.title, AddStatsCommand, Ask};
+  question.reads = {"stopwatch.pb"};
+  return question;
+}
 
 }  // namespace ott::slow

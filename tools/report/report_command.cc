@@ -103,7 +103,8 @@ absl::StatusOr<Report> MakeReport(const ReportFlags& flags, const RunReport* bef
   Report report;
   report.document = MakeDocument(run_report);
   if (flags.wants_pictures()) AddPictures(run_report, &report.document);
-  AddTorchTraces(run, flags.wants_pictures(), &report.document);
+  if (!run_report.files || run_report.files->HasOfRank("torch"))
+    AddTorchTraces(run, flags.wants_pictures(), &report.document);
   if (flags.wants_metrics()) report.prometheus = ToPrometheus(run_report, report.document);
   report.run = std::move(run_report);
   return report;
@@ -144,11 +145,27 @@ void Wait(std::chrono::duration<double> duration) {
   }
 }
 
-// A report of many ranks that takes long comes less often, so that those that compute here are not disturbed.
-std::chrono::duration<double> Pause(int every_seconds, double cpu_seconds) {
-  constexpr double kMostOfCore = 0.04;
-  return std::chrono::duration<double>(std::max<double>(every_seconds, cpu_seconds / kMostOfCore));
-}
+// Keeps reports of many ranks to a small share of a core, so that those that compute here are not disturbed.
+// One that costs more, as all files have changed, is paid for by those before it: they may save up for some
+// seconds.
+class Budget {
+ public:
+  explicit Budget(int every_seconds) : every_(every_seconds) {}
+
+  // Returns how long to wait after a report that took so much CPU time.
+  std::chrono::duration<double> PauseAfter(double cpu_seconds) {
+    saved_ -= cpu_seconds;
+    const double pause = std::max(every_, -saved_ / kShareOfCore);
+    saved_ = std::min(saved_ + pause * kShareOfCore, kMostSaved);
+    return std::chrono::duration<double>(pause);
+  }
+
+ private:
+  static constexpr double kShareOfCore = 0.04;
+  static constexpr double kMostSaved = 10 * kShareOfCore;
+  const double every_;
+  double saved_ = kMostSaved;
+};
 
 // Until it is interrupted; then its exit code is the last report's. On a terminal each report takes the place
 // of the one before.
@@ -157,6 +174,7 @@ absl::StatusOr<int> Follow(const ReportFlags& flags) {
   std::signal(SIGTERM, Interrupt);
   int exit_code = kExitCouldNotTell;
   std::optional<RunReport> before;
+  Budget budget(flags.every_seconds);
   const bool replaces = flags.format == "text" && StyleOfStandardOutput("auto").width > 0;
   while (true) {
     const std::clock_t begin = std::clock();
@@ -173,7 +191,7 @@ absl::StatusOr<int> Follow(const ReportFlags& flags) {
       std::printf("waiting: %s\n", EscapeControlCharacters(std::string(report.status().message())).c_str());
     }
     if (std::fflush(stdout) != 0) return kExitCouldNotTell;
-    Wait(Pause(flags.every_seconds, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC));
+    Wait(budget.PauseAfter(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC));
     if (g_interrupted != 0) return exit_code;
   }
 }

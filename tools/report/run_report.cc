@@ -57,9 +57,8 @@ absl::StatusOr<RunReport> ReadRunReport(AskedRun run, const std::vector<Question
   OTT_RETURN_IF_ERROR(CheckRunDirectory(run.run_dir));
   // Before they are read, so that what changes meanwhile is seen the next time.
   const bool is_asked_of_others = !run.reference.empty() || !run.before.empty() || GetFarFiles() != nullptr;
-  constexpr int kDepthOfDumps = 3;  // RUN/rank_00003/dumps/12
-  if (!is_asked_of_others) report.files = DescribeFiles(run.run_dir, kDepthOfDumps);
-  const bool stays = before != nullptr && !report.files.empty() && before->files == report.files;
+  const RunFiles* const files_before = before != nullptr && before->files ? &*before->files : nullptr;
+  if (!is_asked_of_others) report.files.emplace(run.run_dir, files_before);
   OTT_ASSIGN_OR_RETURN(run.ranks, ListRanks(run.run_dir));
   std::string unknown;
   if (absl::StatusOr<RunInfo> info = ReadRunInfo(run.run_dir, &unknown); info.ok()) {
@@ -72,7 +71,8 @@ absl::StatusOr<RunReport> ReadRunReport(AskedRun run, const std::vector<Question
   for (const Question& question : questions) {
     if (question.ask == nullptr) continue;
     Findings findings;
-    if (stays && !question.depends_on_time) {
+    if (report.files && files_before != nullptr && !question.depends_on_time &&
+        report.files->Stay(*files_before, question.reads)) {
       findings = before->findings[report.findings.size()];
     } else {
       OTT_ASSIGN_OR_RETURN(findings, question.ask(run));

@@ -3,12 +3,14 @@
 #ifndef OTT_TOOLS_REPORT_RUN_REPORT_H_
 #define OTT_TOOLS_REPORT_RUN_REPORT_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "ott/questions/answer/document.h"
 #include "ott/questions/answer/question.h"
+#include "tools/report/run_files.h"
 
 namespace ott::report {
 
@@ -22,13 +24,13 @@ struct RunReport {
   std::vector<std::string> problems;
   // True if tensors differ that are to be equal.
   bool diverged = false;
-  // The names, sizes and times of the run's files; empty: not looked at.
-  std::string files;
+  // Nullopt: not looked at.
+  std::optional<RunFiles> files;
 };
 
 // Asks the questions about run.run_dir; reads run.info and run.ranks. NOT_FOUND if that is no run directory,
 // or no question finds anything in it; errors of the questions. before: null, or the last report of the same,
-// whose findings stay as far as they follow from files and no file has changed.
+// of which the findings stay that follow from files that have not changed.
 absl::StatusOr<RunReport> ReadRunReport(AskedRun run, const std::vector<Question>& questions,
                                         const RunReport* before = nullptr);
 

@@ -1,12 +1,16 @@
 #include "tools/report/run_report.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
@@ -400,6 +404,78 @@ TEST_F(RunReportTest, OnlyWhatDependsOnTimeIsAskedAgainWhereNoFileChanged) {
   read_again();
   EXPECT_THAT(report.problems, ElementsAre("asked 6"));
   EXPECT_EQ(g_num_asked_about_time, 8);
+}
+
+// A rank's folder has files that the question does not ask for, and they change nothing.
+TEST_F(RunReportTest, QuestionsReadNoFilesOfRanksButThoseThatTheyName) {
+  const std::string run_dir = run_dir_ + "/planted";
+  WritePlantedRun(run_dir, PlantedRun());
+  AskedRun run;
+  run.run_dir = run_dir;
+  run.ranks = ListRanks(run_dir).value();
+  int num_compared = 0;
+  for (const Question& question : AllQuestions()) {
+    if (question.reads.empty()) continue;
+    const Findings all = question.ask(run).value();
+    const std::string copy = run_dir_ + "/copy";
+    std::filesystem::remove_all(copy);
+    std::filesystem::copy(run_dir, copy, std::filesystem::copy_options::recursive);
+    for (const int rank : run.ranks) {
+      for (const auto& file : std::filesystem::directory_iterator(RankDirectory(run_dir, rank))) {
+        const std::string name = file.path().filename();
+        if (std::none_of(question.reads.begin(), question.reads.end(),
+                         [&](const char* begin) { return absl::StartsWith(name, begin); })) {
+          std::filesystem::remove_all(file.path());
+          ++num_compared;
+        }
+      }
+    }
+    const Findings named = question.ask(run).value();
+    EXPECT_EQ(named.problems, all.problems) << question.title;
+    ASSERT_EQ(named.answers.size(), all.answers.size());
+    for (size_t i = 0; i < all.answers.size(); ++i) {
+      EXPECT_EQ(named.answers[i].SerializeAsString(), all.answers[i].SerializeAsString()) << question.title;
+    }
+    std::filesystem::remove_all(run_dir);
+    std::filesystem::rename(copy, run_dir);
+  }
+  EXPECT_GT(num_compared, 0);
+}
+
+TEST_F(RunReportTest, OnlyQuestionsWhoseFilesChangedAreAskedAgain) {
+  g_num_asked_about_files = 0;
+  Question question;
+  question.ask = [](const AskedRun&) -> absl::StatusOr<Findings> {
+    Findings findings;
+    findings.is_news = true;
+    findings.problems = {absl::StrCat("asked ", ++g_num_asked_about_files)};
+    return findings;
+  };
+  question.reads = {"stopwatch.pb", "cross_check"};
+  AskedRun run;
+  run.run_dir = run_dir_;
+  RunReport report = ReadRunReport(run, {question}).value();
+  const auto problems_after = [&](const std::string& file) {
+    EXPECT_TRUE(WriteFileAtomically(run_dir_ + "/" + file, absl::StrCat(g_num_asked_about_files)).ok());
+    report = ReadRunReport(run, {question}, &report).value();
+    return report.problems;
+  };
+  EXPECT_THAT(problems_after("rank_00000/iterations.pb"), ElementsAre("asked 1"));
+  EXPECT_THAT(problems_after("rank_00000/stopwatch.pb"), ElementsAre("asked 2"));
+  EXPECT_THAT(problems_after("rank_00000/cross_check.jsonl"), ElementsAre("asked 3"));
+  EXPECT_THAT(problems_after("cluster_stats.json"), ElementsAre("asked 4"));
+  // The folder's own time does not tell that the file in it was written again.
+  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  const std::string folder = RankDirectory(run_dir_, 0);
+  std::filesystem::last_write_time(folder, old);
+  EXPECT_THAT(problems_after("cluster_stats.json"), ElementsAre("asked 5"));
+  std::ofstream(folder + "/stopwatch.pb", std::ios::app) << "more";
+  report = ReadRunReport(run, {question}, &report).value();
+  EXPECT_THAT(report.problems, ElementsAre("asked 6"));
+  // A rank that has only begun.
+  std::filesystem::create_directories(RankDirectory(run_dir_, 77));
+  report = ReadRunReport(run, {question}, &report).value();
+  EXPECT_THAT(report.problems, ElementsAre("asked 7"));
 }
 
 TEST_F(RunReportTest, WhatCannotBeToldOfAHangIsNoCompleteReport) {
