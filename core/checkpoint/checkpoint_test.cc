@@ -364,6 +364,15 @@ TEST_F(Hostile, AnArchiveThatUnpacksWithoutEndOrOverlapsIsAnError) {
   std::string bomb = npz;
   bomb.replace(directory + 24, 4, std::string("\xff\xff\xff\x7f", 4));
   EXPECT_THAT(Error("bomb.npz", bomb), HasSubstr("'0.weight.npy' claims more bytes than it can hold"));
+  // The same size in 64 bits, as an extra field behind the name.
+  std::string large = npz;
+  const std::string name = "0.weight.npy";
+  large.replace(directory + 24, 4, std::string(4, '\xff'));
+  large.replace(directory + 30, 1, "\x0c");
+  large.insert(large.find(name, directory) + name.size(), std::string("\1\0\x8\0\1\0\0\0\1\0\0\0", 12));
+  large[large.size() - 10] += 12;
+  EXPECT_THAT(Error("large.npz", large),
+              HasSubstr("the ZIP archive unpacks to more than 4294967296 bytes, at '0.weight.npy'"));
   // The second entry's offset, to the first one's.
   std::string overlap = npz;
   const size_t second = npz.find("PK\x01\x02", directory + 1);

@@ -172,12 +172,13 @@ absl::StatusOr<ZipArchive> ZipArchive::Open(HeldBytes file) {
   uint64_t at = directory.offset;
   for (uint64_t i = 0; i < directory.num_entries; ++i) {
     OTT_ASSIGN_OR_RETURN(Entry entry, ReadEntry(archive.file_.bytes, directory.offset + directory.size, &at));
-    if (entry.deflated) unpacked += std::min(entry.num_bytes, kMaxUnpackedBytes);
-    if (unpacked > kMaxUnpackedBytes) {
+    const int64_t left = kMaxUnpackedBytes - unpacked;
+    if (entry.deflated && entry.num_bytes > left) {
       return absl::ResourceExhaustedError(absl::StrCat("the ZIP archive unpacks to more than ",
                                                        kMaxUnpackedBytes, " bytes, at '",
                                                        std::string(entry.name), "'"));
     }
+    if (entry.deflated) unpacked += entry.num_bytes;
     if (!archive.by_name_.emplace(entry.name, archive.entries_.size()).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("the ZIP archive has '", std::string(entry.name), "' twice"));
