@@ -443,6 +443,11 @@ TEST(StateKind, NamesOfFrameworksAreKnown) {
   EXPECT_EQ(name("epoch", false), "data position");
   EXPECT_EQ(name("args.hidden_size", false), "configuration");
   EXPECT_EQ(name("native_amp_scaling_state.scale", false), "scaler");
+  EXPECT_EQ(name("mp_rank_00.model_optim_rng.model.decoder.final_layernorm.weight"), "weights");
+  EXPECT_EQ(name("mp_rank_00.model_optim_rng.rng_state.0.torch_rng_state"), "random numbers");
+  EXPECT_EQ(name("mp_rank_00.model_optim_rng.iteration", false), "data position");
+  EXPECT_EQ(name("mp_rank_00.model_optim_rng.optimizer.param_groups.0.lr", false), "hyperparameters");
+  EXPECT_EQ(name("mp_rank_00.distrib_optim.0.float32.param"), "master weights");
   EXPECT_EQ(name("note", false), "other");
   EXPECT_EQ(RankOfPath("random_states_3.torch_manual_seed"), 3);
   EXPECT_EQ(RankOfPath("mp_rank_02_001.model_optim_rng.rng_state"), 2);

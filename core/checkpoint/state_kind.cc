@@ -53,13 +53,15 @@ StateKind StateKindOf(std::string_view given, bool is_tensor) {
     const size_t end = std::min(path.find('.', begin), path.size());
     const std::string_view part = std::string_view(path).substr(begin, end - begin);
     begin = end + 1;
+    // Megatron's file of all that a rank has.
+    if (part == "model_optim_rng") continue;
     if (Contains(part, "rng") || Contains(part, "random") || part == "generator") return StateKind::kRandom;
     if (Contains(part, "scheduler") || Contains(part, "lr_sched")) return StateKind::kSchedule;
     if (Contains(part, "scaler") || Contains(part, "loss_scale") ||
         IsOneOf(part, {"native_amp_scaling_state", "mixedprecision"})) {
       return StateKind::kScaler;
     }
-    if (IsOneOf(part, {"optim", "osd"}) || Contains(part, "optimizer"))
+    if (IsOneOf(part, {"optim", "osd", "distrib_optim"}) || Contains(part, "optimizer"))
       return KindOfOptimizerEntry(path, last);
     if (Contains(part, "sampler") || Contains(part, "dataloader") || Contains(part, "data_iter") ||
         Contains(part, "dataset") || part == "dl_state_dict" || Contains(part, "consumed_") ||

@@ -1,6 +1,7 @@
 """Compares Hugging Face's weights with Megatron's folders of ranks by the ready names files: megatron_test.py OTT FOLDER_OF_NAMES."""
 
 import argparse
+import itertools
 import os
 import re
 import shutil
@@ -56,8 +57,38 @@ def write_megatron(wholes, path, tp, pp, ep=1):
                         model[local] = share(name, weight, tp, t)
                 name = f"mp_rank_{t:02d}" + (f"_{p:03d}" if pp > 1 or ep > 1 else "") + (f"_{e:03d}" if ep > 1 else "")
                 os.makedirs(os.path.join(folder, name))
-                state = {"args": argparse.Namespace(num_layers=LAYERS), "checkpoint_version": 3.0, "iteration": 100, "model": model}
+                moments = {i: {"step": 100, "exp_avg": weight / 2, "exp_avg_sq": weight * weight} for i, weight in enumerate(model.values())}
+                state = {
+                    "args": argparse.Namespace(num_layers=LAYERS),
+                    "checkpoint_version": 3.0,
+                    "iteration": 100,
+                    "model": model,
+                    "optimizer": {"optimizer": {"state": moments}},
+                    "rng_state": [{"torch_rng_state": torch.Generator().manual_seed(t).get_state()}],
+                }
                 torch.save(state, os.path.join(folder, name, "model_optim_rng.pt"))
+
+
+def flip_bit(hf):
+    hf["model.layers.2.mlp.up_proj.weight"].view(torch.int32)[3, 1] ^= 1 << 20
+
+
+def swap_layers(hf):
+    norms = [f"model.layers.{layer}.input_layernorm.weight" for layer in (0, 3)]
+    hf[norms[0]], hf[norms[1]] = hf[norms[1]], hf[norms[0]]
+
+
+def transpose(hf):
+    hf["model.layers.1.self_attn.o_proj.weight"] = hf["model.layers.1.self_attn.o_proj.weight"].t().contiguous()
+
+
+# The change, and what is said of the first difference.
+FAULTS = {
+    "same": (lambda _: None, "weights equal (39)"),
+    "bit": (flip_bit, "model.layers.2.mlp.up_proj.weight: mismatch, first at element 25 [3, 1]"),
+    "swapped": (swap_layers, "model.layers.0.input_layernorm.weight: mismatch: it is, bit for bit, model.layers.3.input_layernorm.weight of the reference"),
+    "transposed": (transpose, "model.layers.1.self_attn.o_proj.weight: mismatch: it is that of the reference, transposed"),
+}
 
 
 class MegatronTest(unittest.TestCase):
@@ -73,10 +104,10 @@ class MegatronTest(unittest.TestCase):
         os.makedirs(self.megatron)
         write_megatron(megatron, self.megatron, *ranks)
 
-    def change(self, folder, change):
+    def change(self, folder, change, of="model"):
         path = os.path.join(self.megatron, "iter_0000100", folder, "model_optim_rng.pt")
         state = torch.load(path, weights_only=False)
-        change(state["model"])
+        change(state[of])
         torch.save(state, path)
 
     def run_ott(self, *arguments):
@@ -91,6 +122,44 @@ class MegatronTest(unittest.TestCase):
             self.write(llama(), tp, pp)
             code, text = self.compare("llama_megatron")
             self.assertEqual((code, "weights equal (39)" in text), (0, True), f"tensor {tp}, pipeline {pp}: {text}")
+
+    def test_each_fault_is_named_between_each_two_grids(self):
+        grids = {"hugging_face": None, "1_1": (1, 1), "2_1": (2, 1), "1_4": (1, 4), "2_2": (2, 2)}
+
+        def path(grid, fault):
+            return os.path.join(self.directory, f"{grid}.{fault}")
+
+        for fault in ("reference", *FAULTS):
+            hf, _ = llama()
+            FAULTS.get(fault, FAULTS["same"])[0](hf)
+            for grid, ranks in grids.items():
+                if ranks is None:
+                    save_file(hf, path(grid, fault))
+                else:
+                    os.makedirs(path(grid, fault))
+                    write_megatron(llama(hf)[1], path(grid, fault), *ranks)
+        with open(os.path.join(NAMES, "llama_megatron.textproto")) as file:
+            rules = file.read()
+        for (a, ranks_a), (b, ranks_b) in itertools.product(grids.items(), grids.items()):
+            names = os.path.join(self.directory, "names.textproto")
+            with open(names, "w") as file:
+                file.write((rules.replace("\nb {", "\na {") if ranks_a else "") + (rules if ranks_b else ""))
+            for fault, (_, said) in FAULTS.items():
+                with self.subTest(reference=a, current=b, fault=fault):
+                    code, text = self.run_ott("compare", "--names", names, path(a, "reference"), path(b, fault))
+                    self.assertEqual((code, said in text), (int(fault != "same"), True), text)
+
+    def test_faults_beside_the_weights_are_named_with_the_rank(self):
+        for of, change, said in (
+            ("optimizer", lambda state: state["optimizer"]["state"][3].pop("exp_avg_sq"), "optimizer moments DIFFER (1 of 108, 1 missing; of rank 1)"),
+            ("optimizer", lambda state: state["optimizer"]["state"][3].update(step=101), "optimizer step DIFFER (1 of 54; of rank 1)"),
+            ("rng_state", lambda state: state[0]["torch_rng_state"][9].add_(1), "random numbers DIFFER (1 of 2; of rank 1)"),
+        ):
+            self.write(llama(), 2, 1)
+            reference = shutil.copytree(self.megatron, os.path.join(self.directory, "reference"), dirs_exist_ok=True)
+            self.change("mp_rank_01", change, of)
+            code, text = self.run_ott("compare", reference, self.megatron)
+            self.assertEqual((code, said in text, text.count("DIFFER")), (1, True, 1), text)
 
     def test_experts_are_counted_over_ranks(self):
         for ranks in ((1, 1, 2), (2, 2, 2), (1, 2, 4)):
