@@ -427,6 +427,17 @@ TEST_F(Hostile, AValueThatContainsItselfIsAnError) {
   EXPECT_THAT(Error("b.pkl", lists + "."), HasSubstr("repeated so often"));
 }
 
+TEST_F(Hostile, AnObjectAsTheStateOfANumPyDTypeIsNoOrderOfBytes) {
+  const std::string bytes(
+      "\x80\x02"
+      "cnumpy.core.multiarray\nscalar\n(cnumpy\ndtype\nU\x02"
+      "f8\x85Rcnumpy\ndtype\n)RbU\x01"
+      "atR.");
+  const absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(Write("a.pkl", bytes));
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  EXPECT_NE(checkpoint->state.map().Find("__class__"), nullptr);
+}
+
 TEST(StateKind, NamesOfFrameworksAreKnown) {
   const auto name = [](const char* path, bool is_tensor = true) {
     return std::string(Name(StateKindOf(path, is_tensor)));

@@ -189,9 +189,10 @@ class Converter {
     return index == PlainData::kNoValue ? nullptr : &data_[index];
   }
 
-  // Null if there are too few.
+  // Null if there are too few, or they are no list.
   const PlainData::Value* Argument(const PlainData::Value& arguments, size_t i) const {
-    return i < arguments.items.size() ? &data_[arguments.items[i]] : nullptr;
+    const bool has_it = arguments.type == Type::kList && i < arguments.items.size();
+    return has_it ? &data_[arguments.items[i]] : nullptr;
   }
 
   absl::StatusOr<Value> ConvertObject(const std::string& path, std::string_view name,
