@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <tuple>
@@ -74,9 +75,16 @@ void Fields(Archive& archive, TensorsTask& task) {
   archive(task.whole, task.begin, task.end);
 }
 
-std::string FilesOf(const CheckpointPaths& paths) {
+std::string FilesOf(const std::string& path) {
   constexpr int kDepth = 4;  // folders that ReadCheckpoint() reads, and the files in them
-  return absl::StrCat(DescribeFiles(paths.reference, kDepth), "\n", DescribeFiles(paths.current, kDepth));
+  const std::filesystem::path file(path);
+  // An index names others beside it.
+  if (file.extension() != ".json") return DescribeFiles(path, kDepth);
+  return DescribeFiles(file.has_parent_path() ? file.parent_path().string() : ".", 1);
+}
+
+std::string FilesOf(const CheckpointPaths& paths) {
+  return absl::StrCat(FilesOf(paths.reference), "\n", FilesOf(paths.current));
 }
 
 // The pair that this process has, which serves all pieces of a comparison.
