@@ -57,8 +57,8 @@ bool IsRegularFile(const std::string& path);
 // Returns the names in a directory, ascending. NOT_FOUND if it cannot be listed.
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
 
-// Returns a text that is another one once a file at the path, or so many folders below it, is written or
-// replaced, and on a host that has another file there; empty if there is none.
+// Returns a text that changes when a file at the path, or so many folders below it, is written or replaced.
+// Hosts return the same text only if they see the same files. Empty if there is none.
 std::string DescribeFiles(const std::string& path, int depth);
 
 // Returns the host of a file that only another process of this command reads (far_files.h); "" for all

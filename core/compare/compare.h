@@ -85,8 +85,8 @@ struct ComparedTensors {
 // other, each by all threads. num_threads: as TensorCompareOptions has it.
 std::vector<TensorComparison> ComparePairs(absl::Span<const ComparedTensors> pairs, int num_threads);
 
-// As above, but all pairs of tensors in the trees are compared at once by `compare_pairs`, which returns as
-// many comparisons.
+// Compares as above, but calls `compare_pairs` once for all pairs of tensors in the trees. It returns as many
+// comparisons.
 TreeComparison CompareTrees(
     const Value& reference, const Value& current, const CompareOptions& options,
     const std::function<std::vector<TensorComparison>(absl::Span<const ComparedTensors>)>& compare_pairs);

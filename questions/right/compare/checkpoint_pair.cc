@@ -213,7 +213,7 @@ TreeComparison CompareShared(const CheckpointPaths& paths, const CheckpointPair&
                              const CompareOptions& options) {
   if (NumProcesses() == 1) return CompareTrees(pair.reference.state, pair.current.state, options);
   const PairTask whole = {paths, options, FilesOf(paths)};
-  // Not owned.
+  // `pair` outlives it.
   Kept().Set(ToBytes(whole), std::shared_ptr<const CheckpointPair>(std::shared_ptr<void>(), &pair));
   TreeComparison comparison = CompareTrees(
       pair.reference.state, pair.current.state, options,

@@ -16,7 +16,7 @@
 
 namespace ott::compare {
 
-// Names that agree, by rules or as AlignNames() makes them; the states are without requires_grad.
+// Two checkpoints whose names agree, by rules or by AlignNames(). Their states are without requires_grad.
 struct CheckpointPair {
   Checkpoint reference;
   Checkpoint current;
@@ -34,12 +34,12 @@ struct CheckpointPaths {
   std::optional<Layout> names;
 };
 
-// Errors: as ReadCheckpoint() and ToWholes().
+// Returns errors of ReadCheckpoint() and ToWholes().
 absl::StatusOr<CheckpointPair> ReadCheckpointPair(const CheckpointPaths& paths);
 
-// Compares the two states as CompareTrees() does. The processes of this command share the tensors; of a
-// process that cannot read them they are kCouldNotCompare. Other files of the same names, as another host may
-// have, are not read. REQUIRES: the pair is that of the paths
+// Compares the two states as CompareTrees() does. The processes of this command share the tensors. Those of a
+// process that cannot read them are kCouldNotCompare. A process that has other files of the same names gets
+// none. REQUIRES: the pair is that of the paths
 TreeComparison CompareShared(const CheckpointPaths& paths, const CheckpointPair& pair,
                              const CompareOptions& options);
 
