@@ -1,7 +1,8 @@
 """Times `ott compare` of two equal checkpoints beside reading both files, page cache warm: speed.py OTT [GIGABYTES [FOLDER [FORMAT]]].
 
 FORMAT: torch, legacy, safetensors or npz. Prints the seconds of each, how fast the comparison is relative to reading, the seconds of one
-process and of two of one thread each, and the largest resident set. Needs PyTorch and Open MPI.
+process and of two of one thread each, those of the latter that pass before they compare, and the largest resident set. Needs PyTorch
+and Open MPI.
 """
 
 import os
@@ -56,22 +57,27 @@ with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
 
     resident = []
 
-    def compare(*options, launcher=()):
-        process = subprocess.Popen([*launcher, OTT, "compare", *paths, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    tiny = [os.path.join(folder, name) for name in ("a.json", "b.json")]
+    for path in tiny:
+        with open(path, "w") as file:
+            file.write('{"step": 1}')
+
+    def compare(of=paths, *options, launcher=()):
+        process = subprocess.Popen([*launcher, OTT, "compare", *of, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         assert status == 0, "the files are not equal"
         resident.append(usage.ru_maxrss)
 
-    def by_processes(count):
-        compare("--threads", "1", launcher=(MPIRUN, str(count)))
+    def by_processes(count, of=paths):
+        compare(of, "--threads", "1", launcher=(MPIRUN, str(count)))
 
     read_both()
     # In turn, so that a load of the machine meets all.
-    works = (read_both, compare, lambda: by_processes(1), lambda: by_processes(2))
+    works = (read_both, compare, lambda: by_processes(1), lambda: by_processes(2), lambda: by_processes(2, tiny))
     times = [[seconds(work) for work in works] for _ in range(RUNS)]
-    for reading, comparing, one, two in times:
+    for reading, comparing, one, two, start in times:
         print(
             f"reading {reading:.2f} s, comparing {comparing:.2f} s: {reading / comparing:.2f} of reading; "
-            f"one process {one:.2f} s, two {two:.2f} s: {two / one:.2f} of one"
+            f"one process {one:.2f} s, two {two:.2f} s: {two / one:.2f} of one, {start:.2f} s to start"
         )
     print(f"largest resident set: {max(resident) / 1024:.0f} MiB; cores: {os.cpu_count()}")
