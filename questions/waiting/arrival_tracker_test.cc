@@ -362,7 +362,7 @@ TEST(Hiccups, OneLongPauseIsOne) {
 }
 
 TEST(Hiccups, OfTooManyToKeepTheLongestAreKept) {
-  for (const int pause : {3, 150, 390}) {
+  for (const int pause : {0, 3, 150, 390}) {
     ArrivalTracker tracker;
     for (const int begin : {0, kIterationsBetweenGathers}) {
       const auto late_of = [&](int rank, int i) {
