@@ -2,9 +2,12 @@
 
 #include "ott/questions/origin/origin.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -204,6 +207,96 @@ TEST_F(OriginOfHandWrittenLogs, HowItSpreadsIsATree) {
   EXPECT_EQ(verdict->num_swallow_after(), 1);
   EXPECT_THAT(FormatOrigin(*verdict), AllOf(HasSubstr("\n    argmax: "), HasSubstr("swallowed")));
   EXPECT_EQ(verdict->differences_size(), 4);
+}
+
+// A program of two iterations of ten operations on each rank, all of which read what was made before, or one
+// of three parameters. Values depend on all that they are made of.
+struct RandomProgram {
+  static constexpr int kParameters = 3, kOperations = 10;
+
+  std::vector<std::vector<int>> inputs;  // by operation; below kParameters: that parameter, else an operation
+
+  explicit RandomProgram(std::mt19937& random) {
+    for (int i = 0; i < kOperations; ++i) {
+      std::vector<int>& read = inputs.emplace_back();
+      for (int j = 0; j < 1 + static_cast<int>(random() % 2); ++j)
+        read.push_back(static_cast<int>(random() % static_cast<unsigned>(kParameters + i)));
+    }
+  }
+
+  // Logs a run. In one iteration something is wrong: an operation's result, or before it a parameter.
+  void Run(const std::string& run_dir, int num_ranks, int wrong_rank, int wrong_iteration, int wrong) const {
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      HandWritten log(run_dir, rank, num_ranks);
+      for (int iteration = 0; iteration < 2; ++iteration) {
+        if (iteration > 0) log.BeginIteration(iteration);
+        const bool is_wrong = rank == wrong_rank && iteration == wrong_iteration;
+        std::vector<float> values;
+        for (int i = 0; i < kParameters; ++i) {
+          values.push_back(static_cast<float>(10 * (i + 1) + 3 * rank + 50 * iteration));
+          if (is_wrong && wrong == i) values.back() += 1;
+        }
+        for (int i = 0; i < kOperations; ++i) {
+          std::vector<float> read;
+          float result = static_cast<float>(i) + 0.5f;
+          for (const int input : inputs[i]) {
+            read.push_back(values[input]);
+            result += 0.7f * values[input];
+          }
+          if (is_wrong && wrong == kParameters + i) result += 1;
+          log.Op("op" + std::to_string(i), read, result);
+          values.push_back(result);
+        }
+      }
+      log.Finish();
+    }
+  }
+
+  // The operations that a wrong value reaches, in order.
+  std::vector<int> Reached(int wrong) const {
+    std::vector<int> reached;
+    std::set<int> differ = {wrong};
+    for (int i = 0; i < kOperations; ++i) {
+      const bool reads =
+          std::any_of(inputs[i].begin(), inputs[i].end(), [&](int input) { return differ.count(input) > 0; });
+      if (!reads) continue;
+      differ.insert(kParameters + i);
+      reached.push_back(i);
+    }
+    return reached;
+  }
+};
+
+TEST_F(OriginOfHandWrittenLogs, OfARandomProgramTheWrongOperationOrInputIsNamed) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 60; ++trial) {
+    SetUp();
+    const RandomProgram program(random);
+    const int num_ranks = 1 + static_cast<int>(random() % 3);
+    const int rank = static_cast<int>(random() % static_cast<unsigned>(num_ranks));
+    const int iteration = static_cast<int>(random() % 2);
+    const int wrong = static_cast<int>(random() % (RandomProgram::kParameters + RandomProgram::kOperations));
+    program.Run(dir_ + "/a", num_ranks, -1, 0, 0);
+    program.Run(dir_ + "/b", num_ranks, rank, iteration, wrong);
+    const auto verdict = Find();
+    ASSERT_TRUE(verdict.ok()) << verdict.status();
+    const bool is_input = wrong < RandomProgram::kParameters;
+    const std::vector<int> readers = program.Reached(wrong);
+    if (is_input && readers.empty()) {
+      EXPECT_EQ(verdict->kind(), OriginVerdict::NONE) << FormatOrigin(*verdict);
+      continue;
+    }
+    const int named = is_input ? readers[0] : wrong - RandomProgram::kParameters;
+    EXPECT_EQ(verdict->kind(), is_input ? OriginVerdict::INPUT : OriginVerdict::OPERATION);
+    EXPECT_EQ(verdict->operation(), "op" + std::to_string(named)) << FormatOrigin(*verdict);
+    EXPECT_EQ(verdict->iteration(), iteration);
+    EXPECT_THAT(verdict->ranks(), ElementsAre(rank));
+    EXPECT_EQ(verdict->num_compared(), 2 * num_ranks * RandomProgram::kOperations);
+    EXPECT_EQ(verdict->num_only_in_reference() + verdict->num_only_in_current() + verdict->num_renamed(), 0);
+    EXPECT_EQ(verdict->num_swallow_after(), 0);
+    // Those that its result reaches.
+    EXPECT_EQ(verdict->num_differ_after(), program.Reached(RandomProgram::kParameters + named).size());
+  }
 }
 
 TEST_F(OriginOfHandWrittenLogs, WhatCameFromAnotherRankIsNotBlamedOnACollective) {

@@ -585,6 +585,9 @@ TEST(TracedJob, SequenceNumbersOfTheGroupMatchWhereIdsAndOrderDoNot) {
   ranks[1].collectives.erase(ranks[1].collectives.begin(), ranks[1].collectives.begin() + 3);
   const TracedJob job = DescribeForTest(ranks);
   EXPECT_EQ(job.num_incomplete, 3);
+  EXPECT_EQ(job.collectives[0].num_ranks, 2);
+  EXPECT_EQ(job.collectives[0].count, 60);
+  EXPECT_EQ(job.collectives[0].num_complete, 57);
   EXPECT_NEAR(static_cast<double>(job.collectives[0].wait), 570e6, 1e5);
 }
 
