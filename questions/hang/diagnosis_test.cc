@@ -423,6 +423,19 @@ TEST(DiagnoseHang, NamesThatHaveAlwaysDifferedAreNoMismatch) {
   EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2));
 }
 
+TEST(DiagnoseHang, WhoCallsAsMostDoHasNoHabitThatExcusesIt) {
+  JobForTest test(4);
+  const int world = test.Group("dp0", {0, 1, 2, 3});
+  for (int rank = 0; rank < 4; ++rank) {
+    test.Call(rank, world, 4, rank == 0 ? "reduce (root)" : "reduce", Progress::kCompleted);
+    test.Call(rank, world, 5, rank == 3 ? "broadcast" : "reduce");
+  }
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(3)) << verdict.verdict();
+  ASSERT_EQ(verdict.causes_size(), 1);
+  EXPECT_EQ(verdict.causes(0).kind(), HangCause::DIFFERENT_OPERATION);
+}
+
 TEST(DiagnoseHang, ASkippedOperationIsSeenByTheIterations) {
   // Rank 3 left one out in iteration 102, and nothing stopped until now.
   JobForTest test(4);

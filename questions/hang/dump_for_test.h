@@ -10,7 +10,8 @@
 
 namespace ott::hang {
 
-// The JSON of one rank's dump: of the default group of four ranks, and whatever entries.
+// The JSON of one rank's dump: of the default group of four ranks, which did nothing, and of a group of the
+// same ranks with whatever entries.
 class DumpForTest {
  public:
   DumpForTest& Enqueued(int64_t sequence) {
@@ -39,9 +40,12 @@ class DumpForTest {
 
   std::string Json() const {
     return absl::StrCat(
-        R"({"version": "2.9", "pg_config": {"7": {"name": "7", "desc": "dp", "ranks": "[0, 1, 2, 3]"}}, )",
-        R"("pg_status": {"5": {"last_enqueued_collective": )", enqueued_, R"(, "last_started_collective": )",
-        started_, R"(, "last_completed_collective": )", completed_, "}}, \"entries\": [", entries_, "]}");
+        R"({"version": "2.9", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2, 3]"}, )",
+        R"("7": {"name": "7", "desc": "dp", "ranks": "[0, 1, 2, 3]"}}, )",
+        R"("pg_status": {"0": {"last_enqueued_collective": -1, "last_started_collective": -1, )",
+        R"("last_completed_collective": -1}, "5": {"last_enqueued_collective": )", enqueued_,
+        R"(, "last_started_collective": )", started_, R"(, "last_completed_collective": )", completed_,
+        "}}, \"entries\": [", entries_, "]}");
   }
 
   std::string Pickle() const {

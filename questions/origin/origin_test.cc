@@ -95,6 +95,20 @@ class HandWritten {
     log_->AddOutputs(handle, {&out, 1});
     log_->End(handle);
   }
+  // An operation with a tensor of two elements that makes one of integers.
+  void OpOfIntegers(const std::string& name, float input, int64_t output) {
+    const float in[] = {input, 1};
+    const int64_t out[] = {output, 7};
+    const TensorView in_view(in, absl::Span<const int64_t>({2})),
+        out_view(out, absl::Span<const int64_t>({2}));
+    const OpArg arg = in_view, result = out_view;
+    ObservedOp op;
+    op.name = name;
+    op.args = {&arg, 1};
+    void* const handle = log_->Begin(op);
+    log_->AddOutputs(handle, {&result, 1});
+    log_->End(handle);
+  }
   void Finish() { EXPECT_TRUE(log_->Finish().ok()); }
 
  private:
@@ -599,6 +613,28 @@ TEST_F(OriginOfHandWrittenLogs, AnOutputOfEqualInputsIsNoJump) {
   const auto verdict = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
   ASSERT_TRUE(verdict.ok()) << verdict.status();
   EXPECT_EQ(verdict->operation(), "linear") << FormatOrigin(*verdict);
+}
+
+TEST_F(OriginOfHandWrittenLogs, AnIntegerOfEqualInputsIsNotRounded) {
+  const auto write = [&](const char* run, float in, float out, int64_t first, int64_t second) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.Op("linear", {in}, out);
+    log.OpOfIntegers("argmax", out, first);
+    log.OpOfIntegers("count", 5, second);
+    log.Finish();
+  };
+  write("a", 10, 30, 4, 9);
+  write("perturbed", 10.00001f, 30.00003f, 4, 9);
+  write("b", 10, 30, 4, 8);
+  write("rounded", 10.00001f, 30.00002f, 3, 9);
+  const auto verdict = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), OriginVerdict::OPERATION) << FormatOrigin(*verdict);
+  EXPECT_EQ(verdict->operation(), "count");
+  // Rounding of what it reads may change an integer by any number.
+  const auto rounded = FindOrigin(dir_ + "/a", dir_ + "/rounded", dir_ + "/perturbed");
+  ASSERT_TRUE(rounded.ok()) << rounded.status();
+  EXPECT_NE(rounded->operation(), "argmax") << FormatOrigin(*rounded);
 }
 
 TEST_F(OriginOfHandWrittenLogs, WhatDiffersAtAllMayDifferAsMuchAsInThePerturbedRun) {
