@@ -348,6 +348,7 @@ TEST(Hiccups, AreNobodysWhereChanceGivesOneRankSoMany) {
   EXPECT_THAT(Stats(late_in({6, 8, 39})).hiccups(), SizeIs(0));
   // In a row they are one.
   EXPECT_THAT(Stats(late_in({6, 7, 8, 9, 10, 11, 12, 39})).hiccups(), SizeIs(0));
+  EXPECT_THAT(Stats(late_in({6, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50})).hiccups(), SizeIs(0));
   EXPECT_THAT(Stats(late_in({20, 50, 80, 110, 140})).hiccups(), SizeIs(1)) << "at equal distances";
 }
 
