@@ -145,16 +145,19 @@ void RankTimes::Bound() {
 }
 
 RankTimes::Suspect RankTimes::MakeSuspect(const Entry& entry) const {
+  const auto with_taken = [](const Entry& of) {
+    return ProcessTime{of.with_taken.value_or(of.time.time), of.time.cpu};
+  };
   std::vector<ProcessTime> others;
-  std::vector<ProcessTime> with_taken;
+  std::vector<ProcessTime> others_with_taken;
   std::vector<double> means;
   for (const Entry& other : sample_) {
     if (other.rank == entry.rank) continue;
     others.push_back(other.time);
-    with_taken.push_back({other.with_taken.value_or(other.time.time), other.time.cpu});
+    others_with_taken.push_back(with_taken(other));
     means.push_back(other.mean_seconds);
   }
-  return {entry, ExcessOver(others, entry.time), ExcessOver(with_taken, entry.time),
+  return {entry, ExcessOver(others, entry.time), ExcessOver(others_with_taken, with_taken(entry)),
           entry.mean_seconds - Median(means)};
 }
 

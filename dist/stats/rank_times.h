@@ -51,9 +51,9 @@ class RankTimes {
   struct Suspect {
     Entry entry;
     Excess excess;
-    // The same over the others' times with nothing taken from them: what others took may have made them no
-    // longer, as where they slept anyway.
-    Excess over_with_taken;
+    // The same of the times with what others took of the CPU: that may have made nothing longer, as where a
+    // rank slept anyway.
+    Excess with_taken;
     // The same between plain means, in seconds. It is another one if the excess is not in all iterations.
     double mean_excess = 0;
   };

@@ -327,9 +327,6 @@ TEST(MergeStats, NamesNobodyForCpuTimeThatASleepOfTheOthersAbsorbed) {
     const ClusterStats stats = MergeStats(reports, 4);
     EXPECT_EQ(stats.has_straggler(), is_slow);
     EXPECT_THAT(stats.slow_measurements(), IsEmpty());
-    if (!is_slow) {
-      EXPECT_GT(stats.detectable(), 1.5);
-    }
   }
 }
 

@@ -23,16 +23,14 @@ bool StandsOut(const RankTimes::Suspect& suspect, double level, double min_secon
   const auto is_sure = [&](const Excess& excess) {
     return excess.seconds >= std::max(kMinExcess * excess.of_others, min_seconds) && excess.PValue() <= level;
   };
-  return is_sure(suspect.excess) && is_sure(suspect.over_with_taken);
+  return is_sure(suspect.excess) && is_sure(suspect.with_taken);
 }
 
-// Returns the excess over the others' own median that would have stood out.
+// Returns the excess that would have stood out.
 double Detectable(const RankTimes::Suspect& suspect, double level, double min_seconds) {
-  double seconds = 0;
-  for (const Excess& excess : {suspect.excess, suspect.over_with_taken}) {
-    const double needed = std::max({excess.Detectable(level), kMinExcess * excess.of_others, min_seconds});
-    seconds = std::max(seconds, excess.of_others + needed - suspect.excess.of_others);
-  }
+  double seconds = min_seconds;
+  for (const Excess& excess : {suspect.excess, suspect.with_taken})
+    seconds = std::max({seconds, excess.Detectable(level), kMinExcess * excess.of_others});
   return seconds;
 }
 
