@@ -43,6 +43,9 @@ inline constexpr double kMinMeasurementShare = 0.001;
 // Nor, for a measurement, an excess that is smaller than this share of that of a slow rank's work: the others
 // run at other moments than that rank, which makes their short measurements longer or shorter.
 inline constexpr double kMinShareOfStraggler = 0.05;
+// Nor an excess of which less than this share is there with what others took of the CPU, where own times do
+// without that: the others may have lost nothing by it, as they slept.
+inline constexpr double kMinShareWithTaken = 1.0 / 3;
 // An excess is said in the mean of all iterations, too, if that differs from it by more than this share.
 inline constexpr double kOffInMean = 0.2;
 

@@ -18,20 +18,30 @@ namespace {
 
 constexpr size_t kMaxSlowMeasurements = 8;
 
-// Returns true if a suspect's excess is sure, and of a size that is worth a name.
-bool StandsOut(const RankTimes::Suspect& suspect, double level, double min_seconds) {
-  const auto is_sure = [&](const Excess& excess) {
-    return excess.seconds >= std::max(kMinExcess * excess.of_others, min_seconds) && excess.PValue() <= level;
-  };
-  return is_sure(suspect.excess) && is_sure(suspect.with_taken);
+// Returns true if a suspect's excess is sure by its own times, and of a size that is worth a name.
+bool IsSure(const Excess& excess, double level, double min_seconds) {
+  return excess.seconds >= std::max(kMinExcess * excess.of_others, min_seconds) && excess.PValue() <= level;
 }
 
-// Returns the excess that would have stood out.
+// Returns true if it is there with what others took of the CPU, too. That makes times noisy, so it need not
+// be sure; but if only the others' own times sank, it is not there.
+bool IsThereWithTaken(const RankTimes::Suspect& suspect) {
+  return suspect.with_taken.seconds >= kMinShareWithTaken * suspect.excess.seconds;
+}
+
+bool StandsOut(const RankTimes::Suspect& suspect, double level, double min_seconds) {
+  return IsSure(suspect.excess, level, min_seconds) && IsThereWithTaken(suspect);
+}
+
+// Returns the excess that would have stood out in four of five runs. One that is sure, but not there with
+// what others took, is not excluded.
 double Detectable(const RankTimes::Suspect& suspect, double level, double min_seconds) {
-  double seconds = min_seconds;
-  for (const Excess& excess : {suspect.excess, suspect.with_taken})
-    seconds = std::max({seconds, excess.Detectable(level), kMinExcess * excess.of_others});
-  return seconds;
+  const Excess& excess = suspect.excess;
+  const double not_there =
+      kPowerQuantile * suspect.with_taken.within_run.standard_error / (1 - kMinShareWithTaken);
+  const double seconds =
+      std::max({excess.Detectable(level), kMinExcess * excess.of_others, min_seconds, not_there});
+  return IsSure(excess, level, min_seconds) ? seconds + excess.seconds : seconds;
 }
 
 // Returns the excess as a share of the others' median; 0 if that is nothing.

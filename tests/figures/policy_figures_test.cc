@@ -52,6 +52,8 @@ TEST(PolicyFigures, ThePageHasTheErrorsAndSizesOfThePolicy) {
                         Percent(kHoldUpIterationShare))));
   EXPECT_THAT(text, HasSubstr(absl::StrFormat("if its excess is below %s of that rank's",
                                               Percent(kMinShareOfStraggler))));
+  ASSERT_EQ(kMinShareWithTaken, 1.0 / 3);
+  EXPECT_THAT(text, HasSubstr("At least a third of that excess"));
   EXPECT_THAT(text, HasSubstr(absl::StrFormat("(at %s)", Percent(kPartError))));
 }
 
