@@ -284,7 +284,8 @@ TEST(HoldUp, DoesNotDependOnWhereIterationsBegin) {
         2, [](int rank, int i) { return rank == 1 ? 3.0 + i % 3 : 0; }, {}, 0, begin));
   };
   const ArrivalStats from_zero = at(0);
-  EXPECT_NEAR(from_zero.hold_up().seconds_per_iteration(), 0.004, 1e-4);
+  // It is late by 3, 4 and 5 ms, of which the last millisecond is noise.
+  EXPECT_NEAR(from_zero.hold_up().seconds_per_iteration(), 0.011 / 3, 1e-5);
   for (const int begin : {3, 3000}) {
     EXPECT_EQ(at(begin).hold_up().seconds_per_iteration(), from_zero.hold_up().seconds_per_iteration());
     EXPECT_EQ(at(begin).mean_wait(), from_zero.mean_wait());
