@@ -81,7 +81,7 @@ class Judge {
     std::string most;
     if (compares_ranks) {
       const std::string rank = FindNotExcluded();
-      most = absl::StrFormat(", and mending %s alone saves less than %.1f %% (95 %%)", rank,
+      most = absl::StrFormat(", and mending %s saves less than %.1f %% (95 %%)", rank,
                              100 * answer_.not_excluded());
     }
     answer_.set_conclusion(
