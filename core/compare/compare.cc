@@ -258,7 +258,7 @@ class TreeComparer {
     return items;
   }
 
-  // Where the comparison of a pair goes.
+  // Says where the comparison of a pair goes.
   struct Place {
     size_t result;
     bool within_image;

@@ -308,7 +308,7 @@ TEST_F(OriginOfHandWrittenLogs, OfARandomProgramTheWrongOperationOrInputIsNamed)
     EXPECT_EQ(verdict->num_compared(), 2 * num_ranks * RandomProgram::kOperations);
     EXPECT_EQ(verdict->num_only_in_reference() + verdict->num_only_in_current() + verdict->num_renamed(), 0);
     EXPECT_EQ(verdict->num_swallow_after(), 0);
-    // Those that its result reaches.
+    // Its result reaches these.
     EXPECT_EQ(verdict->num_differ_after(), program.Reached(RandomProgram::kParameters + named).size());
   }
 }

@@ -103,7 +103,7 @@ class Judge {
     const auto most = std::max_element(parts.begin(), parts.end(), [](const JobPart& a, const JobPart& b) {
       return a.saving.high < b.saving.high;
     });
-    // What others took from the rest, and not from this rank, hides as much of what it takes longer.
+    // CPU time that was taken from the other ranks alone makes them longer, and hides as much of an excess.
     const double hidden =
         answer_.replayed_seconds() > 0 ? job_.taken_difference / answer_.replayed_seconds() : 0;
     answer_.set_not_excluded(std::clamp(most->saving.high + hidden, 0.001, 1.0));

@@ -327,7 +327,7 @@ TEST(MergeStats, NamesNobodyForCpuTimeThatASleepOfTheOthersAbsorbed) {
     const ClusterStats stats = MergeStats(reports, 4);
     EXPECT_EQ(stats.has_straggler(), is_slow);
     EXPECT_THAT(stats.slow_measurements(), IsEmpty());
-    // What is not there with what others took is no pass, either.
+    // An excess that is not there with what others took is not excluded, either.
     EXPECT_EQ(stats.detectable() > 1.5, !is_slow);
   }
 }

@@ -30,6 +30,13 @@ using ::testing::Not;
 
 constexpr int64_t kMillisecond = 1'000'000;
 
+void AddBarrierLabel(Profile& profile) {
+  kernels::OpLabel& barrier = profile.labels.emplace_back();
+  barrier.kind = kernels::OpLabel::Kind::kOp;
+  barrier.description.module = "c10d";
+  barrier.description.op = "barrier";
+}
+
 // Steps of 100 ms with a kernel and an all-reduce each. Rank 1 comes `late` after rank 0 to each of sixty
 // all-reduces; its clock shows `ahead` more.
 std::vector<Profile> TwoRanks(int64_t late, int64_t ahead, int64_t first_step_of_rank_1 = 0,
@@ -74,11 +81,7 @@ TEST(TimeSplit, EachMomentCountsOnceComputeFirst) {
 
 TEST(TimeSplit, IdleTimeIsTheHostsTheLaunchsOrAQueues) {
   Profile profile = EmptyTraceForTest();
-  kernels::OpLabel barrier;
-  barrier.kind = kernels::OpLabel::Kind::kOp;
-  barrier.description.module = "c10d";
-  barrier.description.op = "barrier";
-  profile.labels.push_back(barrier);
+  AddBarrierLabel(profile);
   AddKernelForTest(&profile, 0, 90, 100, 200);
   AddKernelForTest(&profile, 0, 260, 270,
                    300);  // called late: 60 of the host, 20 of them in the barrier; 10 of the launch
@@ -153,11 +156,7 @@ TEST(TimeSplit, IsTheSumOfItsNanoseconds) {
   };
   for (int trial = 0; trial < 300; ++trial) {
     Profile profile = EmptyTraceForTest();
-    kernels::OpLabel barrier;
-    barrier.kind = kernels::OpLabel::Kind::kOp;
-    barrier.description.module = "c10d";
-    barrier.description.op = "barrier";
-    profile.labels.push_back(barrier);
+    AddBarrierLabel(profile);
     std::set<int64_t> begins, in_collective;
     while (begins.size() < 10) begins.insert(draw(200));
     std::vector<ActivityForTest> activities;

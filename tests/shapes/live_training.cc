@@ -68,7 +68,7 @@ class Numbers {
   }
 
   volatile double number_ = 0;
-  // Of a step.
+  // The shortest time of a step that was seen.
   double nanoseconds_ = std::numeric_limits<double>::infinity();
 };
 

@@ -43,7 +43,7 @@ void Blocking(RankProgram& program, double in_forward = 0, double in_backward = 
 void AddReductions(ShapeList& shapes) {
   Add(shapes, "one reduction",
       [](const Place& at, RankProgram& program) { Blocking(program, at.Planted(2 * kMs)); });
-  // As where a rank waits for a device or a clock, which goes on.
+  // A rank that waits for a device or a clock loses nothing while others have the CPU.
   Shape& asleep = Add(shapes, "others have the CPU of a rank that sleeps",
                       [](const Place& at, RankProgram& program) { Blocking(program, at.Planted(2 * kMs)); });
   asleep.taken_share = 0.55;

@@ -1,4 +1,4 @@
-// What changed in a run directory between two reports.
+// Tells what changed in a run directory between two reports.
 
 #ifndef OTT_TOOLS_REPORT_RUN_FILES_H_
 #define OTT_TOOLS_REPORT_RUN_FILES_H_

@@ -30,7 +30,7 @@ struct CheckpointPair {
 struct CheckpointPaths {
   std::string reference;
   std::string current;
-  // As CompareCheckpoints() takes them.
+  // Holds the rules for names; nullopt: names are made to agree without.
   std::optional<Layout> names;
 };
 
