@@ -127,7 +127,8 @@ ArrivalTracker::Last& ArrivalTracker::FindLast(int rank, Measurement& measuremen
   return last;
 }
 
-std::vector<ArrivalStats> ArrivalTracker::Finish(double iteration_seconds, const CpuOfWork& cpu) const {
+std::vector<ArrivalStats> ArrivalTracker::Finish(const MeanIteration& of_run,
+                                                 const MeanIteration& recent) const {
   std::vector<ArrivalStats> finished;
   for (const auto& [place, measurement] : measurements_) {
     ArrivalStats& stats = finished.emplace_back();
@@ -145,9 +146,9 @@ std::vector<ArrivalStats> ArrivalTracker::Finish(double iteration_seconds, const
     stats.set_num_left(measurement.num_left);
     FinishLast(measurement, stats);
     if (measurement.is_mixed) continue;
-    FindHoldUp(measurement, iteration_seconds, false, cpu.all, stats);
-    if (!stats.has_hold_up()) FindHoldUp(measurement, iteration_seconds, true, cpu.recent, stats);
-    FindHiccups(measurement, iteration_seconds, stats);
+    FindHoldUp(measurement, of_run, false, stats);
+    if (!stats.has_hold_up()) FindHoldUp(measurement, recent, true, stats);
+    FindHiccups(measurement, of_run.seconds, stats);
   }
   return finished;
 }
@@ -168,8 +169,8 @@ void ArrivalTracker::FinishLast(const Measurement& measurement, ArrivalStats& st
   }
 }
 
-bool ArrivalTracker::AnotherCostsAsMuch(const Measurement& measurement, int rank, bool recent) {
-  const auto caused = [&](const Last& last) { return recent ? last.caused_in_window : last.caused; };
+bool ArrivalTracker::AnotherCostsAsMuch(const Measurement& measurement, int rank, bool is_recent) {
+  const auto caused = [&](const Last& last) { return is_recent ? last.caused_in_window : last.caused; };
   const double of_rank = caused(measurement.last.at(rank)).seconds;
   return std::any_of(measurement.last.begin(), measurement.last.end(), [&](const auto& other) {
     const Caused of_other = caused(other.second);
@@ -177,43 +178,42 @@ bool ArrivalTracker::AnotherCostsAsMuch(const Measurement& measurement, int rank
   });
 }
 
-// recent: in the last window instead of the whole run. cpu: for the work of an iteration.
-void ArrivalTracker::FindHoldUp(const Measurement& measurement, double iteration_seconds, bool recent,
-                                const CpuShare& cpu, ArrivalStats& stats) const {
+void ArrivalTracker::FindHoldUp(const Measurement& measurement, const MeanIteration& iteration,
+                                bool is_recent, ArrivalStats& stats) const {
   const auto num_compared =
       static_cast<double>(measurements_.size()) * static_cast<double>(measurement.num_ranks);
-  const double level = kHoldUpError * (recent ? kWindowErrorShare : 1) / num_compared;
+  const double level = kHoldUpError * (is_recent ? kWindowErrorShare : 1) / num_compared;
   const double intervals_of_iteration =
       static_cast<double>(measurement.num_intervals) / measurement.NumIterations();
-  const double least = std::max(kHoldUpIterationShare * iteration_seconds, stats.error_bound());
+  const double least = std::max(kHoldUpIterationShare * iteration.seconds, stats.error_bound());
   // A rank that comes last by what innocent work takes longer does so in each interval; of two ranks each
   // differs.
-  const double spread = std::hypot(std::sqrt(2) * ExpectedSpread(cpu) / intervals_of_iteration,
-                                   SpreadOfTaken(cpu) / intervals_of_iteration, kExpectedLateness);
-  const double slowdown = SecondsOfOneSlowdown(cpu) / intervals_of_iteration;
+  const double spread = std::hypot(std::sqrt(2) * ExpectedSpread(iteration.cpu) / intervals_of_iteration,
+                                   SpreadOfTaken(iteration.cpu) / intervals_of_iteration, kExpectedLateness);
+  const double slowdown = SecondsOfOneSlowdown(iteration.cpu) / intervals_of_iteration;
   double most = 0;
   for (const auto& [rank, last] : measurement.last) {
     const OwnTime time = last.cost.Read();
-    const std::optional<SteadyTime>& cost = recent ? time.window : time.all;
+    const std::optional<SteadyTime>& cost = is_recent ? time.window : time.all;
     if (!cost.has_value()) continue;
     const Estimate within_run = {cost->seconds, cost->standard_error, cost->degrees_of_freedom};
     Estimate estimate = WithExpectedSpread(within_run, spread);
     estimate.value -= slowdown;
-    const Caused& caused = recent ? last.caused_in_window : last.caused;
+    const Caused& caused = is_recent ? last.caused_in_window : last.caused;
     const double seconds = caused.Spared(cost->count, measurement.num_ranks) /
                            static_cast<double>(cost->count) * intervals_of_iteration;
     if (estimate.value <= 0 || estimate.PValue() / 2 > level || seconds <= least || seconds <= most) continue;
-    if (AnotherCostsAsMuch(measurement, rank, recent)) continue;
+    if (AnotherCostsAsMuch(measurement, rank, is_recent)) continue;
     most = seconds;
     const Interval interval = within_run.IntervalAt(kIntervalError);
     HoldUp& hold_up = *stats.mutable_hold_up();
     hold_up.set_rank(rank);
-    hold_up.set_recent(recent);
+    hold_up.set_recent(is_recent);
     hold_up.set_seconds_per_iteration(seconds);
     const double scale = seconds / cost->seconds;
     hold_up.set_seconds_low(std::max(0.0, interval.low * scale));
     hold_up.set_seconds_high(interval.high * scale);
-    hold_up.set_share_of_iteration(iteration_seconds > 0 ? seconds / iteration_seconds : 0);
+    hold_up.set_share_of_iteration(iteration.seconds > 0 ? seconds / iteration.seconds : 0);
   }
 }
 

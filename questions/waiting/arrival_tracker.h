@@ -36,15 +36,15 @@ class ArrivalTracker {
  public:
   void Add(const ArrivalSummary& summary);
 
-  // The CPU time that ranks had while they worked in an iteration: over the run, and since the gather
-  // before.
-  struct CpuOfWork {
-    CpuShare all;
-    CpuShare recent;
+  // A mean iteration of the run, or of those since the gather before.
+  struct MeanIteration {
+    double seconds = 0;
+    // The CPU time that ranks had while they worked.
+    CpuShare cpu;
   };
 
-  // Returns the statistics in order of name; hosts are left empty. iteration_seconds: of a mean iteration.
-  std::vector<ArrivalStats> Finish(double iteration_seconds, const CpuOfWork& cpu) const;
+  // Returns the statistics in order of name; hosts are left empty.
+  std::vector<ArrivalStats> Finish(const MeanIteration& of_run, const MeanIteration& recent) const;
 
  private:
   // Seconds that all would have been spared without a rank, in sum, and the most in one interval.
@@ -110,10 +110,11 @@ class ArrivalTracker {
                           Measurement& measurement);
   static Last& FindLast(int rank, Measurement& measurement);
   static void FinishLast(const Measurement& measurement, ArrivalStats& stats);
-  void FindHoldUp(const Measurement& measurement, double iteration_seconds, bool recent, const CpuShare& cpu,
+  // is_recent: in the last window instead of the whole run.
+  void FindHoldUp(const Measurement& measurement, const MeanIteration& iteration, bool is_recent,
                   ArrivalStats& stats) const;
   // Returns true if another rank makes all wait for nearly as long in sum. A single interval does not count.
-  static bool AnotherCostsAsMuch(const Measurement& measurement, int rank, bool recent);
+  static bool AnotherCostsAsMuch(const Measurement& measurement, int rank, bool is_recent);
   static void FindHiccups(const Measurement& measurement, double iteration_seconds, ArrivalStats& stats);
 
   std::map<ArrivalSummary::Place, Measurement> measurements_;

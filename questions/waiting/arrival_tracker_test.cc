@@ -35,11 +35,16 @@ ArrivalSummary Merged(const std::vector<ArrivalSummary>& summaries) {
   return merged;
 }
 
-ArrivalStats Stats(const ArrivalSummary& summary, double iteration_seconds = 0.01,
-                   const ArrivalTracker::CpuOfWork& cpu = {}) {
+// All of the run has iterations like the latest.
+std::vector<ArrivalStats> Finish(const ArrivalTracker& tracker, double iteration_seconds,
+                                 const CpuShare& cpu = {}) {
+  return tracker.Finish({iteration_seconds, cpu}, {iteration_seconds, cpu});
+}
+
+ArrivalStats Stats(const ArrivalSummary& summary, double iteration_seconds = 0.01, const CpuShare& cpu = {}) {
   ArrivalTracker tracker;
   tracker.Add(summary);
-  const std::vector<ArrivalStats> stats = tracker.Finish(iteration_seconds, cpu);
+  const std::vector<ArrivalStats> stats = Finish(tracker, iteration_seconds, cpu);
   EXPECT_THAT(stats, SizeIs(1));
   return stats.empty() ? ArrivalStats() : stats[0];
 }
@@ -162,7 +167,7 @@ TEST(HoldUp, IsNobodyWhereRanksTakeTurnsInUnlikeWork) {
   ArrivalTracker tracker;
   tracker.Add(Late(2, late_of));
   tracker.Add(Late(2, late_of, {}, 0, kIterationsBetweenGathers));
-  EXPECT_FALSE(tracker.Finish(kIteration, {})[0].has_hold_up());
+  EXPECT_FALSE(Finish(tracker, kIteration)[0].has_hold_up());
   // It is rank 1 if it has a row more in each of them.
   const ArrivalStats stats = Stats(Late(2, [&](int rank, int i) { return late_of(rank, i) + 1.0 * rank; }));
   EXPECT_EQ(stats.hold_up().rank(), 1);
@@ -190,7 +195,7 @@ double LeastNamed(int num_ranks, int num_places) {
       }
       tracker.Add(merged);
     }
-    return tracker.Finish(0.001, {})[0].has_hold_up();
+    return Finish(tracker, 0.001)[0].has_hold_up();
   };
   double low = 0, high = 60;
   while (high - low > 1e-4) {
@@ -210,7 +215,7 @@ TEST(HoldUp, IsNobodyThatIsLateByWhatInnocentWorkDiffersBy) {
   const ArrivalSummary late = Late(2, [](int rank, int) { return rank == 1 ? 0.5 : 0; });
   const auto is_named = [&](double work_seconds, double watched_seconds, double taken_seconds = 0) {
     const CpuShare cpu = {work_seconds, 0, watched_seconds, taken_seconds};
-    return Stats(late, kIteration, {cpu, cpu}).has_hold_up();
+    return Stats(late, kIteration, cpu).has_hold_up();
   };
   EXPECT_TRUE(is_named(5e-4, 100));
   EXPECT_FALSE(is_named(1e-2, 100));
@@ -241,13 +246,16 @@ TEST(HoldUp, ThatBeginsLateIsNamedInTheNextGather) {
     tracker.Add(Late(
         2, [](int, int) { return 0; }, {}, 0, gather * kIterationsBetweenGathers));
   }
-  EXPECT_FALSE(tracker.Finish(kIteration, {})[0].has_hold_up());
+  EXPECT_FALSE(Finish(tracker, kIteration)[0].has_hold_up());
   tracker.Add(Late(
       2, [](int rank, int) { return rank == 1 ? 2 : 0; }, {}, 0, 9 * kIterationsBetweenGathers));
-  const ArrivalStats stats = tracker.Finish(kIteration, {})[0];
+  const ArrivalStats stats = Finish(tracker, kIteration)[0];
   ASSERT_TRUE(stats.has_hold_up());
   EXPECT_EQ(stats.hold_up().rank(), 1);
   EXPECT_TRUE(stats.hold_up().recent());
+  // Batches grew: the latest iterations take four times as long.
+  const HoldUp hold_up = tracker.Finish({kIteration, {}}, {4 * kIteration, {}})[0].hold_up();
+  EXPECT_DOUBLE_EQ(hold_up.share_of_iteration(), hold_up.seconds_per_iteration() / (4 * kIteration));
 }
 
 // Two ranks, of which rank 1 comes 3 ms late to "allreduce" in every `every`-th iteration; `edit` may say
@@ -313,7 +321,7 @@ TEST(HoldUp, IsNobodyThatWaitedElsewhere) {
   });
   ArrivalTracker tracker;
   tracker.Add(summary);
-  for (const ArrivalStats& stats : tracker.Finish(0.01, {})) EXPECT_FALSE(stats.has_hold_up());
+  for (const ArrivalStats& stats : Finish(tracker, 0.01)) EXPECT_FALSE(stats.has_hold_up());
 }
 
 TEST(HoldUp, IsNobodyAmongRanksThatDoUnlikeWork) {
@@ -372,7 +380,7 @@ TEST(Hiccups, OfTooManyToKeepTheLongestAreKept) {
       };
       tracker.Add(Late(2, late_of, {}, 0, begin));
     }
-    const ArrivalStats stats = tracker.Finish(kIteration, {})[0];
+    const ArrivalStats stats = Finish(tracker, kIteration)[0];
     ASSERT_THAT(stats.hiccups(), SizeIs(1)) << pause;
     EXPECT_EQ(stats.hiccups(0).rank(), 0);
     EXPECT_THAT(stats.hiccups(0).iterations(), ElementsAre(pause));
@@ -449,7 +457,7 @@ TEST(Arrivals, AddUpOverGathers) {
   ArrivalTracker tracker;
   tracker.Add(Merged({Of(0, {1}), Of(1, {3})}));
   tracker.Add(Merged({Of(0, {1}), Of(1, {5})}));
-  const std::vector<ArrivalStats> stats = tracker.Finish(0.01, {});
+  const std::vector<ArrivalStats> stats = Finish(tracker, 0.01);
   ASSERT_THAT(stats, SizeIs(1));
   EXPECT_EQ(stats[0].num_intervals(), 2);
   EXPECT_DOUBLE_EQ(stats[0].last(0).after_next(), 0.003);
@@ -458,7 +466,7 @@ TEST(Arrivals, AddUpOverGathers) {
 TEST(Arrivals, OfOneRankSayNothing) {
   ArrivalTracker tracker;
   tracker.Add(Of(0, {1, 2}));
-  EXPECT_THAT(tracker.Finish(0.01, {}), ElementsAre());
+  EXPECT_THAT(Finish(tracker, 0.01), ElementsAre());
 }
 
 }  // namespace

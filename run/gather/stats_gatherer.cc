@@ -172,8 +172,10 @@ void StatsGatherer::NoteSilence(const ClusterSummary& total, ClusterStats& stats
 
 void StatsGatherer::AddArrivals(ClusterStats& stats) {
   arrivals_.Add(interval_arrivals_);
-  for (ArrivalStats& measurement :
-       arrivals_.Finish(stats.iteration().mean(), {total_.cpu_of_work(), interval_.cpu_of_work()})) {
+  const auto mean_iteration = [](const ClusterSummary& summary) {
+    return ArrivalTracker::MeanIteration{summary.iteration().over_ranks.mean(), summary.cpu_of_work()};
+  };
+  for (ArrivalStats& measurement : arrivals_.Finish(mean_iteration(total_), mean_iteration(interval_))) {
     for (LastArrival& last : *measurement.mutable_last()) last.set_host(ranks_->host(last.rank()));
     if (measurement.has_hold_up()) {
       measurement.mutable_hold_up()->set_host(ranks_->host(measurement.hold_up().rank()));

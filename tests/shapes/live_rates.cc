@@ -103,8 +103,8 @@ std::vector<int> NamedIn(absl::string_view text) {
   return named;
 }
 
-// Returns what is lost by what is planted, if all work takes as long as it took in the run.
-double LossOf(const Run& run) {
+// Returns the loss if all work takes as long as it took in the run.
+Loss LossOf(const Run& run) {
   std::vector<RankProgram> programs = run.shape->Programs(run.num_ranks, run.seed, run.planted());
   for (int rank = 0; rank < run.num_ranks; ++rank) {
     const std::string bytes = ReadFile(WorkPath(run.dir, rank)).value_or("");
@@ -129,7 +129,7 @@ void Judge(const Run& run, Rates& rates) {
   Shape shape = *run.shape;
   // Other work on the machine makes ranks uneven.
   shape.is_uneven = true;
-  const double loss = LossOf(run);
+  const Loss loss = LossOf(run);
   const std::string name = absl::StrCat(run.transport, ", seed ", run.seed);
   rates.Add(shape, run.num_ranks, run.planted(), loss, told, absl::StrCat(name, ", from its directory"));
   // Only the last table has seen all of the run.

@@ -71,7 +71,7 @@ TEST(Shapes, LongBatchesThatComeToARankByChanceAreNotItsFault) {
 TEST(Shapes, TheIntervalOfWhatIsSavedHoldsWhatChanceGaveToARank) {
   const Shape& shape = Find("buckets of lengths, each rank its own");
   const Told told = RunAndAsk(shape, 2, 2, 0);
-  const double lost = LossOf(shape, shape.Programs(2, 2, 0)) / told.what_if.measured_seconds();
+  const double lost = LossOf(shape, shape.Programs(2, 2, 0)).of_run / told.what_if.measured_seconds();
   ASSERT_THAT(told.what_if.repairs(), Not(IsEmpty()));
   EXPECT_GT(lost, told.what_if.repairs(0).saved_low());
   EXPECT_LT(lost, told.what_if.repairs(0).saved_high());

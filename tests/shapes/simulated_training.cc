@@ -317,19 +317,27 @@ IterationSample Sample(const Shape& shape, const Simulation::Rank& did, const St
   return sample;
 }
 
-double ClockOf(const std::vector<Simulation::Rank>& ranks) {
+// Returns the seconds of a mean iteration from `first` on.
+double ClockOf(const std::vector<Simulation::Rank>& ranks, size_t first = 0) {
+  int64_t begin = Nanoseconds(1);
   int64_t end = 0;
-  for (const Simulation::Rank& rank : ranks) end = std::max(end, rank.iteration_ends.back());
-  return static_cast<double>(end - Nanoseconds(1)) * 1e-9 /
-         static_cast<double>(ranks[0].iteration_ends.size());
+  for (const Simulation::Rank& rank : ranks) {
+    if (first > 0) begin = std::max(begin, rank.iteration_ends[first - 1]);
+    end = std::max(end, rank.iteration_ends.back());
+  }
+  return static_cast<double>(end - begin) * 1e-9 /
+         static_cast<double>(ranks[0].iteration_ends.size() - first);
 }
 
 }  // namespace
 
-double LossOf(const Shape& shape, const std::vector<RankProgram>& programs) {
+Loss LossOf(const Shape& shape, const std::vector<RankProgram>& programs) {
   std::vector<RankProgram> clean;
   for (const RankProgram& program : programs) clean.push_back(program.WithoutPlanted());
-  return ClockOf(Simulation(shape, programs).Run()) - ClockOf(Simulation(shape, clean).Run());
+  const std::vector<Simulation::Rank> ranks = Simulation(shape, programs).Run();
+  const std::vector<Simulation::Rank> mended = Simulation(shape, clean).Run();
+  const size_t last_quarter = ranks[0].iteration_ends.size() * 3 / 4;
+  return {ClockOf(ranks) - ClockOf(mended), ClockOf(ranks, last_quarter) - ClockOf(mended, last_quarter)};
 }
 
 Told RunAndAsk(const Shape& shape, int num_ranks, int seed, int planted) {
@@ -355,7 +363,8 @@ Told RunAndAsk(const Shape& shape, int num_ranks, int seed, int planted) {
   ArrivalTracker tracker;
   tracker.Add(arrivals);
   const CpuShare share = cpu.value_or(CpuShare());
-  for (const ArrivalStats& of : tracker.Finish(merged.iteration().mean(), {share, share})) {
+  const ArrivalTracker::MeanIteration iteration = {merged.iteration().mean(), share};
+  for (const ArrivalStats& of : tracker.Finish(iteration, iteration)) {
     *merged.add_arrivals() = of;
   }
   const absl::StatusOr<saved::ReplayJob> job = saved::MakeJob(std::move(samples));
@@ -367,7 +376,7 @@ Rates RatesOf(const Shape& shape, int num_ranks, bool is_planted, int num_runs) 
   for (int run = 0; run < num_runs; ++run) {
     const int rank = shape.planted_rank >= 0 ? shape.planted_rank : run % num_ranks;
     const int planted = is_planted ? rank : -1;
-    const double loss = LossOf(shape, shape.Programs(num_ranks, run, planted));
+    const Loss loss = LossOf(shape, shape.Programs(num_ranks, run, planted));
     rates.Add(shape, num_ranks, planted, loss, RunAndAsk(shape, num_ranks, run, planted),
               absl::StrCat("run ", run));
   }

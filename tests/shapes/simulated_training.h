@@ -11,8 +11,7 @@
 
 namespace ott::shapes {
 
-// Returns the seconds that what is planted takes of a mean iteration, on the job's own clock.
-double LossOf(const Shape& shape, const std::vector<RankProgram>& programs);
+Loss LossOf(const Shape& shape, const std::vector<RankProgram>& programs);
 
 // planted: the rank; -1: none.
 Told RunAndAsk(const Shape& shape, int num_ranks, int seed, int planted);

@@ -70,12 +70,13 @@ bool IsMissed(const Shape& shape, double loss, const Told& told) {
          (told.named_by_table.empty() && !shape.is_of_replay_alone);
 }
 
-bool IsWrong(const Shape& shape, int planted, double loss, const Told& told) {
+bool IsWrong(const Shape& shape, int planted, const Loss& all_loss, const Told& told) {
+  const double loss = all_loss.of_run;
   const double iteration = told.what_if.measured_seconds();
   if (iteration > 0 && IsOff(iteration, told.truth, told.truth)) return true;
   for (const ArrivalStats& arrivals : told.stats.arrivals()) {
-    // What began late costs more since the gather before.
-    const double at_most = arrivals.hold_up().recent() ? loss / (1 - shape.late) : loss;
+    // There are four gathers.
+    const double at_most = arrivals.hold_up().recent() ? all_loss.of_last_quarter : loss;
     if (arrivals.hold_up().seconds_per_iteration() > at_most + kMaxNoise * told.truth) {
       return true;
     }
@@ -119,7 +120,7 @@ Told Ask(ClusterStats stats, const saved::ReplayJob* job, double truth) {
   return told;
 }
 
-void Rates::Add(const Shape& shape, int num_ranks, int planted, double loss, const Told& told,
+void Rates::Add(const Shape& shape, int num_ranks, int planted, const Loss& loss, const Told& told,
                 const std::string& name) {
   std::string why;
   const auto count = [&](bool is_so, const char* word, int& number) {
@@ -129,14 +130,14 @@ void Rates::Add(const Shape& shape, int num_ranks, int planted, double loss, con
   };
   const bool is_false = IsFalse(shape, num_ranks, planted, told);
   count(is_false, "false", num_false);
-  count(planted >= 0 && !is_false && IsMissed(shape, loss, told), "missed", num_missed);
+  count(planted >= 0 && !is_false && IsMissed(shape, loss.of_run, told), "missed", num_missed);
   count(!shape.cannot_be_told && IsWrong(shape, planted, loss, told), "wrong", num_wrong);
   count(IsContradicted(told), "contradicted", num_contradicted);
   ++num_runs;
   const bool is_worse = is_false && first.find(": false") == std::string::npos;
   if (why.empty() || (!first.empty() && !is_worse)) return;
   first = absl::StrCat(shape.name, ", ", num_ranks, " ranks, ", name, ", planted on ", planted, ": ", why,
-                       "\na mean iteration takes ", told.truth * 1e3, " ms, of which ", loss * 1e3,
+                       "\na mean iteration takes ", told.truth * 1e3, " ms, of which ", loss.of_run * 1e3,
                        " are planted; named: ", absl::StrJoin(told.named, ", "), "\n", told.text);
 }
 

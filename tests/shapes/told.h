@@ -13,6 +13,12 @@
 
 namespace ott::shapes {
 
+// The seconds that what is planted takes of a mean iteration, on the job's own clock.
+struct Loss {
+  double of_run = 0;
+  double of_last_quarter = 0;
+};
+
 // The answers about one run.
 struct Told {
   ClusterStats stats;
@@ -43,8 +49,8 @@ struct Rates {
   // The text of the first run that is not true.
   std::string first;
 
-  // loss: what the planted excess takes of a mean iteration, in seconds. name: of the run.
-  void Add(const Shape& shape, int num_ranks, int planted, double loss, const Told& told,
+  // name: of the run.
+  void Add(const Shape& shape, int num_ranks, int planted, const Loss& loss, const Told& told,
            const std::string& name);
 };
 
