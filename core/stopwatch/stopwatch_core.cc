@@ -332,15 +332,18 @@ StopwatchFrame* StopwatchCore::BeginScope(StopwatchMeasurement& measurement, Pla
   return frame;
 }
 
-inline void StopwatchCore::CloseScope(StopwatchThread& thread, uint64_t now, bool counted) {
+[[gnu::always_inline]] inline void StopwatchCore::CloseScope(StopwatchThread& thread, uint64_t now,
+                                                             bool counted) {
   StopwatchFrame* const frame = thread.innermost.load(std::memory_order_relaxed);
   StopwatchRecord& record = *frame->record.load(std::memory_order_relaxed);
   StopwatchMeasurement& measurement = *record.measurement;
-  const HookedInterval hooked = {
-      measurement.name, measurement.hooks, frame->hook_state, thread.work, true, false};
+  // Built where it is needed alone, as building it takes as long as measuring.
+  const auto hooked = [&]() -> HookedInterval {
+    return {measurement.name, measurement.hooks, frame->hook_state, thread.work, true, false};
+  };
   const bool has_hooks = frame->hook_state.hooks != 0;
   if (__builtin_expect(has_hooks, 0)) {
-    hooks_.BeforeEnd(hooked);
+    hooks_.BeforeEnd(hooked());
     now = clock_.Ticks();
   }
   if (counted) {
@@ -349,8 +352,7 @@ inline void StopwatchCore::CloseScope(StopwatchThread& thread, uint64_t now, boo
     frame->outer->inner_duration += duration;
   }
   RecordEnd(measurement, now, thread.id.load(std::memory_order_relaxed));
-  if (__builtin_expect(has_hooks, 0)) AfterEnd(hooked, thread);
-  frame->ended_wrongly.store(false, std::memory_order_relaxed);
+  if (__builtin_expect(has_hooks, 0)) AfterEnd(hooked(), thread);
   thread.innermost.store(frame->outer, std::memory_order_release);
 }
 
@@ -364,13 +366,16 @@ void StopwatchCore::EndScope(StopwatchFrame* frame) {
     return;
   }
   CloseScope(thread, now, frame->counted);
-  CloseScopesEndedWrongly(thread);
+  if (__builtin_expect(frame->outer->ended_wrongly.load(std::memory_order_acquire), 0)) {
+    CloseScopesEndedWrongly(thread);
+  }
 }
 
 void StopwatchCore::CloseScopesEndedWrongly(StopwatchThread& thread) {
-  while (__builtin_expect(
-      thread.innermost.load(std::memory_order_relaxed)->ended_wrongly.load(std::memory_order_acquire), 0)) {
+  for (StopwatchFrame* frame = thread.innermost.load(std::memory_order_relaxed);
+       frame->ended_wrongly.load(std::memory_order_acquire); frame = frame->outer) {
     CloseScope(thread, clock_.Ticks(), false);
+    frame->ended_wrongly.store(false, std::memory_order_relaxed);
   }
 }
 
