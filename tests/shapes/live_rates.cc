@@ -103,14 +103,18 @@ std::vector<int> NamedIn(absl::string_view text) {
   return named;
 }
 
+std::vector<double> ReadNumbers(const std::string& path) {
+  const std::string bytes = ReadFile(path).value_or("");
+  std::vector<double> numbers(bytes.size() / sizeof(double));
+  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(double));
+  return numbers;
+}
+
 // Returns the loss if all work takes as long as it took in the run.
 Loss LossOf(const Run& run) {
   std::vector<RankProgram> programs = run.shape->Programs(run.num_ranks, run.seed, run.planted());
   for (int rank = 0; rank < run.num_ranks; ++rank) {
-    const std::string bytes = ReadFile(WorkPath(run.dir, rank)).value_or("");
-    std::vector<double> seconds(bytes.size() / sizeof(double));
-    std::memcpy(seconds.data(), bytes.data(), seconds.size() * sizeof(double));
-    programs[static_cast<size_t>(rank)].SetWork(seconds);
+    programs[static_cast<size_t>(rank)].SetWork(ReadNumbers(WorkPath(run.dir, rank)));
   }
   return LossOf(*run.shape, programs);
 }
@@ -118,14 +122,16 @@ Loss LossOf(const Run& run) {
 void Judge(const Run& run, Rates& rates) {
   const std::string log = ReadFile(absl::StrCat(run.dir, ".log")).value_or("");
   // The job's clock is that of its slowest rank.
-  double clock = 0;
-  re2::StringPiece rest(log);
-  for (double of_rank; RE2::FindAndConsume(&rest, "clock ([0-9.]+)", &of_rank);)
-    clock = std::max(clock, of_rank);
+  std::vector<double> ends(static_cast<size_t>(run.shape->num_iterations));
+  for (int rank = 0; rank < run.num_ranks; ++rank) {
+    const std::vector<double> of_rank = ReadNumbers(EndsPath(run.dir, rank));
+    OTT_CHECK(of_rank.size() == ends.size()) << run.dir << ": rank " << rank << "\n" << log;
+    for (size_t i = 0; i < ends.size(); ++i) ends[i] = std::max(ends[i], of_rank[i]);
+  }
   absl::StatusOr<ClusterStats> stats = slow::ReadClusterStats(run.dir);
-  OTT_CHECK(run.ended_well && clock > 0 && stats.ok()) << run.dir << ": " << stats.status() << log;
+  OTT_CHECK(run.ended_well && stats.ok()) << run.dir << ": " << stats.status() << log;
   const absl::StatusOr<saved::ReplayJob> job = saved::ReadRunJob(run.dir);
-  Told told = Ask(*std::move(stats), job.ok() ? &*job : nullptr, clock);
+  Told told = Ask(*std::move(stats), job.ok() ? &*job : nullptr, std::move(ends));
   Shape shape = *run.shape;
   // Other work on the machine makes ranks uneven.
   shape.is_uneven = true;

@@ -3,8 +3,8 @@
 //
 //   mpirun -np 4 live_training SHAPE SEED PLANTED RUN_DIR mpi|tcp
 //
-// PLANTED: the rank that has what is planted; -1: none. Each rank prints "clock SECONDS", its mean
-// iteration, and leaves how long its work took in WorkPath().
+// PLANTED: the rank that has what is planted; -1: none. Each rank leaves how long its work took in
+// WorkPath(), and when its iterations ended in EndsPath().
 
 #include <sys/prctl.h>
 
@@ -110,11 +110,13 @@ class LiveTraining {
       }
       case Act::Kind::kEndIteration:
         OTT_CHECK(run.FinishIter().ok()) << "iteration " << run.iteration();
+        ends_.push_back(1e-9 * static_cast<double>(Now() - start_));
     }
   }
 
   // Seconds, in order.
   const std::vector<double>& work() const { return work_; }
+  const std::vector<double>& ends() const { return ends_; }
 
  private:
   void Work(const Act& act) {
@@ -173,7 +175,9 @@ class LiveTraining {
   const Shape& shape_;
   Communicator& ranks_;
   Numbers numbers_;
+  const int64_t start_ = Now();
   std::vector<double> work_;
+  std::vector<double> ends_;
   std::map<Among, int64_t> busy_until_;
   std::map<std::string, const Act*> begun_;
 };
@@ -224,6 +228,12 @@ absl::StatusOr<std::unique_ptr<Communicator>> Connect(const std::string& transpo
   return CreateTcpCommunicator(*options);
 }
 
+void Write(const std::vector<double>& numbers, const std::string& path) {
+  const std::string_view bytes(reinterpret_cast<const char*>(numbers.data()),
+                               numbers.size() * sizeof(double));
+  OTT_CHECK(WriteFileAtomically(path, bytes).ok()) << path;
+}
+
 int Main(int argc, char** argv) {
   OTT_CHECK(argc == 6) << "live_training SHAPE SEED PLANTED RUN_DIR mpi|tcp";
   const auto shape =
@@ -241,15 +251,11 @@ int Main(int argc, char** argv) {
   // The run's own messages stay apart from the training's.
   const absl::StatusOr<std::unique_ptr<Communicator>> own = (*ranks)->Split(0, 0, Deadline::Never());
   OTT_CHECK(own.ok() && (*own)->Barrier(Deadline::Never()).ok()) << own.status();
-  const int64_t start = Now();
   LiveTraining training(*shape, **own);
   for (const Act& act : program.acts()) training.Do(act, **run);
-  const double seconds = 1e-9 * static_cast<double>(Now() - start) / shape->num_iterations;
   OTT_CHECK((*run)->Finish().ok()) << "finish";
-  std::printf("clock %.9f\n", seconds);
-  const std::string_view work(reinterpret_cast<const char*>(training.work().data()),
-                              training.work().size() * sizeof(double));
-  OTT_CHECK(WriteFileAtomically(WorkPath(argv[4], (*ranks)->rank()), work).ok()) << argv[4];
+  Write(training.work(), WorkPath(argv[4], (*ranks)->rank()));
+  Write(training.ends(), EndsPath(argv[4], (*ranks)->rank()));
   return 0;
 }
 

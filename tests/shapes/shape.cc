@@ -103,4 +103,8 @@ std::string WorkPath(const std::string& run_dir, int rank) {
   return absl::StrCat(run_dir, "/work_of_rank_", rank);
 }
 
+std::string EndsPath(const std::string& run_dir, int rank) {
+  return absl::StrCat(run_dir, "/ends_of_rank_", rank);
+}
+
 }  // namespace ott::shapes

@@ -135,8 +135,10 @@ struct Shape {
   std::vector<RankProgram> Programs(int num_ranks, int seed, int planted) const;
 };
 
-// Returns the file in which a rank of a live run leaves how long its work took: doubles, an act each.
+// Return the files in which a rank of a live run leaves seconds, as doubles: how long its work took, an act
+// each, and when its iterations ended, since the start.
 std::string WorkPath(const std::string& run_dir, int rank);
+std::string EndsPath(const std::string& run_dir, int rank);
 
 // All of them.
 const std::deque<Shape>& Shapes();

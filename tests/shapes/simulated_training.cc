@@ -317,16 +317,15 @@ IterationSample Sample(const Shape& shape, const Simulation::Rank& did, const St
   return sample;
 }
 
-// Returns the seconds of a mean iteration from `first` on.
-double ClockOf(const std::vector<Simulation::Rank>& ranks, size_t first = 0) {
-  int64_t begin = Nanoseconds(1);
-  int64_t end = 0;
+// Returns the ends of iterations on the job's clock, in seconds.
+std::vector<double> EndsOf(const std::vector<Simulation::Rank>& ranks) {
+  std::vector<double> ends(ranks[0].iteration_ends.size());
   for (const Simulation::Rank& rank : ranks) {
-    if (first > 0) begin = std::max(begin, rank.iteration_ends[first - 1]);
-    end = std::max(end, rank.iteration_ends.back());
+    for (size_t i = 0; i < ends.size(); ++i) {
+      ends[i] = std::max(ends[i], 1e-9 * static_cast<double>(rank.iteration_ends[i] - Nanoseconds(1)));
+    }
   }
-  return static_cast<double>(end - begin) * 1e-9 /
-         static_cast<double>(ranks[0].iteration_ends.size() - first);
+  return ends;
 }
 
 }  // namespace
@@ -334,10 +333,13 @@ double ClockOf(const std::vector<Simulation::Rank>& ranks, size_t first = 0) {
 Loss LossOf(const Shape& shape, const std::vector<RankProgram>& programs) {
   std::vector<RankProgram> clean;
   for (const RankProgram& program : programs) clean.push_back(program.WithoutPlanted());
-  const std::vector<Simulation::Rank> ranks = Simulation(shape, programs).Run();
-  const std::vector<Simulation::Rank> mended = Simulation(shape, clean).Run();
-  const size_t last_quarter = ranks[0].iteration_ends.size() * 3 / 4;
-  return {ClockOf(ranks) - ClockOf(mended), ClockOf(ranks, last_quarter) - ClockOf(mended, last_quarter)};
+  const std::vector<double> ends = EndsOf(Simulation(shape, programs).Run());
+  const std::vector<double> mended = EndsOf(Simulation(shape, clean).Run());
+  const size_t last = ends.size() - 1;
+  const auto loss_from = [&](size_t first) {
+    return MeanIteration(ends, first, last) - MeanIteration(mended, first, last);
+  };
+  return {loss_from(0), loss_from(ends.size() * 3 / 4)};
 }
 
 Told RunAndAsk(const Shape& shape, int num_ranks, int seed, int planted) {
@@ -368,7 +370,7 @@ Told RunAndAsk(const Shape& shape, int num_ranks, int seed, int planted) {
     *merged.add_arrivals() = of;
   }
   const absl::StatusOr<saved::ReplayJob> job = saved::MakeJob(std::move(samples));
-  return Ask(std::move(merged), job.ok() ? &*job : nullptr, ClockOf(ranks));
+  return Ask(std::move(merged), job.ok() ? &*job : nullptr, EndsOf(ranks));
 }
 
 Rates RatesOf(const Shape& shape, int num_ranks, bool is_planted, int num_runs) {

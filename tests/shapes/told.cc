@@ -56,6 +56,9 @@ bool IsOff(double said, double truth, double iteration) {
   return off > kWrongShare * std::abs(truth) && off > kWrongOfIteration * iteration;
 }
 
+// Returns the seconds of a mean iteration of the run.
+double TruthOf(const Told& told) { return MeanIteration(told.ends, 0, told.ends.size() - 1); }
+
 bool IsFalse(const Shape& shape, int num_ranks, int planted, const Told& told) {
   if (shape.cannot_be_told) return told.what_if.verdict() == WHAT_IF_EVEN || !told.named.empty();
   if (planted < 0 && told.what_if.verdict() == WHAT_IF_UNEVEN && shape.noise < 0.1 && !shape.is_uneven) {
@@ -66,18 +69,24 @@ bool IsFalse(const Shape& shape, int num_ranks, int planted, const Told& told) {
 }
 
 bool IsMissed(const Shape& shape, double loss, const Told& told) {
-  return told.named.empty() || (told.what_if.verdict() == WHAT_IF_EVEN && loss > 0.05 * told.truth) ||
+  return told.named.empty() || (told.what_if.verdict() == WHAT_IF_EVEN && loss > 0.05 * TruthOf(told)) ||
          (told.named_by_table.empty() && !shape.is_of_replay_alone);
 }
 
 bool IsWrong(const Shape& shape, int planted, const Loss& all_loss, const Told& told) {
   const double loss = all_loss.of_run;
   const double iteration = told.what_if.measured_seconds();
-  if (iteration > 0 && IsOff(iteration, told.truth, told.truth)) return true;
+  const double truth = TruthOf(told);
+  if (iteration > 0) {
+    // Of those that were kept.
+    const double of_kept = MeanIteration(told.ends, static_cast<size_t>(told.what_if.first_step()),
+                                         static_cast<size_t>(told.what_if.last_step()));
+    if (IsOff(iteration, of_kept, of_kept)) return true;
+  }
   for (const ArrivalStats& arrivals : told.stats.arrivals()) {
     // There are four gathers.
     const double at_most = arrivals.hold_up().recent() ? all_loss.of_last_quarter : loss;
-    if (arrivals.hold_up().seconds_per_iteration() > at_most + kMaxNoise * told.truth) {
+    if (arrivals.hold_up().seconds_per_iteration() > at_most + kMaxNoise * truth) {
       return true;
     }
   }
@@ -96,7 +105,7 @@ bool IsWrong(const Shape& shape, int planted, const Loss& all_loss, const Told& 
       std::any_of(told.what_if.notes().begin(), told.what_if.notes().end(),
                   [](const auto& note) { return note.find("saves more than is predicted") != note.npos; });
   const bool is_within = best.saved_low() * iteration <= loss && loss <= best.saved_high() * iteration;
-  return IsOff(best.saved() * iteration, loss, told.truth) && !is_within &&
+  return IsOff(best.saved() * iteration, loss, truth) && !is_within &&
          !(is_bound && best.saved() * iteration < loss);
 }
 
@@ -107,10 +116,15 @@ bool IsContradicted(const Told& told) {
 
 }  // namespace
 
-Told Ask(ClusterStats stats, const saved::ReplayJob* job, double truth) {
+double MeanIteration(const std::vector<double>& ends, size_t first, size_t last) {
+  const double begin = first > 0 ? ends.at(first - 1) : 0;
+  return (ends.at(last) - begin) / static_cast<double>(last - first + 1);
+}
+
+Told Ask(ClusterStats stats, const saved::ReplayJob* job, std::vector<double> ends) {
   Told told;
   told.stats = std::move(stats);
-  told.truth = truth;
+  told.ends = std::move(ends);
   if (job != nullptr) told.what_if = saved::AnswerWhatIf(*job);
   FindNamed(told);
   told.text = absl::StrCat(
@@ -137,7 +151,7 @@ void Rates::Add(const Shape& shape, int num_ranks, int planted, const Loss& loss
   const bool is_worse = is_false && first.find(": false") == std::string::npos;
   if (why.empty() || (!first.empty() && !is_worse)) return;
   first = absl::StrCat(shape.name, ", ", num_ranks, " ranks, ", name, ", planted on ", planted, ": ", why,
-                       "\na mean iteration takes ", told.truth * 1e3, " ms, of which ", loss.of_run * 1e3,
+                       "\na mean iteration takes ", TruthOf(told) * 1e3, " ms, of which ", loss.of_run * 1e3,
                        " are planted; named: ", absl::StrJoin(told.named, ", "), "\n", told.text);
 }
 

@@ -26,14 +26,17 @@ struct Told {
   // Whom any answer names, and whom the table does, ascending.
   std::vector<int> named;
   std::vector<int> named_by_table;
-  // A mean iteration on the job's own clock, in seconds.
-  double truth = 0;
+  // The ends of all iterations on the job's own clock, in seconds since its start.
+  std::vector<double> ends;
   // The table's lines and the answer in words.
   std::string text;
 };
 
+// Returns the seconds of a mean iteration, of those from `first` to `last`.
+double MeanIteration(const std::vector<double>& ends, size_t first, size_t last);
+
 // job: null if there is none.
-Told Ask(ClusterStats stats, const saved::ReplayJob* job, double truth);
+Told Ask(ClusterStats stats, const saved::ReplayJob* job, std::vector<double> ends);
 
 // Counts answers that are not true.
 struct Rates {
