@@ -62,7 +62,7 @@ void PartReplayer::FindSlowdowns(std::vector<JobPart>& parts) const {
   }
 }
 
-// Returns the mean of the steps of each batch.
+// Returns the sum of the steps of each batch.
 std::vector<double> PartReplayer::ByBatch(const std::vector<double>& steps) const {
   std::vector<double> sums;
   for (size_t i = 0; i < steps.size(); ++i) {

@@ -10,8 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/location.h"
 #include "ott/core/statistics/policy.h"
+#include "questions/saved/part_replayer.h"
 
 namespace ott::saved {
 namespace {
@@ -225,6 +227,101 @@ TEST(ScenarioReplayer, ErrorOfMendedIsThatOfTheMeanOverBatches) {
     const Scenario scenario = {Scenario::kMeasured, Scenario::kMended, 1,
                                Select(job, [](int rank, int kind) { return rank == 1 && kind == kCompute; })};
     EXPECT_NEAR(ScenarioReplayer(job).ErrorOfMended(scenario), error, 1e-6 * error) << noise_of_others;
+  }
+}
+
+// Returns what is saved of the batches' time, with the interval of a ratio by its linear part.
+Saving SavingByDefinition(const std::vector<double>& before, const std::vector<double>& after, double error) {
+  std::vector<double> befores, residuals;
+  const double ratio = Sum(after) / Sum(before);
+  for (size_t step = 0; step < before.size(); step += kStepsOfBatch) {
+    befores.push_back(before[step] + before[step + 1]);
+    residuals.push_back(after[step] + after[step + 1] - ratio * befores.back());
+  }
+  const double t = StudentTQuantile(0.975, static_cast<double>(befores.size()) - 1);
+  const double margin = std::hypot(t * std::sqrt(VarianceOfMean(residuals)) / Mean(befores),
+                                   NormalQuantile(0.975) * error * (1 - ratio));
+  return {1 - ratio, 1 - ratio - margin, 1 - ratio + margin};
+}
+
+void ExpectNear(const Saving& saving, const Saving& expected, int job) {
+  EXPECT_NEAR(saving.share, expected.share, 1e-5) << job;
+  EXPECT_NEAR(saving.low, expected.low, 1e-5) << job;
+  EXPECT_NEAR(saving.high, expected.high, 1e-5) << job;
+}
+
+TEST(PartReplayer, SavingsAndSlowdownsAreAsDefined) {
+  std::mt19937_64 random(6);
+  for (int i = 0; i < 100; ++i) {
+    const int num_ranks = 2 + i % 4;
+    OwnTimes own = RandomTimes(num_ranks, 6 + 2 * (i % 3), 0.1, random);
+    for (double& time : own[0][1]) time += 1;
+    ReplayJob job = MakeJob(own);
+    job.may_overlap = i % 2 == 0;
+    const PartReplayer replay(job);
+    std::vector<double> measured, ideal, slowed, ideal_rank;
+    OwnTimes all_ideal = own, one_measured = own, one_ideal = own;
+    const std::vector<char> one = Select(job, [](int rank, int) { return rank == 1; });
+    for (size_t step = 0; step < job.steps.size(); ++step) {
+      for (int place = 0; place < kNumPlaces; ++place) {
+        for (int rank = 0; rank < num_ranks; ++rank) {
+          if (own[place][rank].empty()) continue;
+          const double ideal_time = IdealOf(place, static_cast<int>(step));
+          all_ideal[place][rank][step] = ideal_time;
+          (rank == 1 ? one_ideal : one_measured)[place][rank][step] = ideal_time;
+        }
+      }
+      measured.push_back(SecondsOfStep(own, step));
+      ideal.push_back(SecondsOfStep(all_ideal, step));
+      slowed.push_back(SecondsOfStep(one_measured, step));
+      ideal_rank.push_back(SecondsOfStep(one_ideal, step));
+    }
+
+    std::vector<JobPart> parts = {
+        {"all of it", one},
+        {"computing", Select(job, [](int rank, int kind) { return rank == 1 && kind == kCompute; })}};
+    replay.FindSlowdowns(parts);
+    EXPECT_NEAR(parts[0].slowdown, Sum(slowed) / Sum(ideal), 1e-5) << i;
+    for (size_t step = 0; step < slowed.size(); ++step)
+      EXPECT_NEAR(parts[0].slowdown_of_step[step], slowed[step] / ideal[step], 1e-5) << i;
+    const std::optional<double> share = replay.ShareOf([](int rank) { return rank == 1; });
+    ASSERT_EQ(share.has_value(), Sum(measured) > Sum(ideal));
+    if (share) {
+      EXPECT_NEAR(*share, (Sum(measured) - Sum(ideal_rank)) / (Sum(measured) - Sum(ideal)), 1e-4) << i;
+    }
+
+    for (const bool only_if_sure : {false, true}) {
+      replay.FindSavings(parts, only_if_sure);
+      for (const JobPart& part : parts) {
+        const Scenario scenario = {Scenario::kMeasured, Scenario::kMended, 1, part.selection, only_if_sure};
+        const ScenarioReplayer& scenarios = replay.scenarios();
+        Saving expected =
+            SavingByDefinition(measured, part.mended, only_if_sure ? scenarios.ErrorOfMended(scenario) : 0);
+        if (job.may_overlap) {
+          // Nothing is waited for, at best.
+          std::vector<double> shortest = scenarios.Shortened(scenario);
+          for (size_t step = 0; step < shortest.size(); ++step)
+            shortest[step] = measured[step] - shortest[step];
+          expected.high = std::max(expected.high, SavingByDefinition(measured, shortest, 0).high);
+        }
+        ExpectNear(part.saving, expected, i);
+      }
+    }
+    ExpectNear(replay.SavingBeyond(parts[1], parts[0]),
+               SavingByDefinition(parts[1].mended, parts[0].mended, 0), i);
+
+    std::vector<std::pair<double, size_t>> excesses;
+    std::vector<size_t> ranks;
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      ranks.push_back(rank);
+      double excess = 0;
+      for (size_t kind = 0; kind < kNumKinds; ++kind)
+        excess += std::max(replay.scenarios().MeanExcess(rank, kind), 0.0);
+      excesses.emplace_back(-excess, rank);
+    }
+    std::sort(excesses.begin(), excesses.end());
+    replay.SortByExcess(ranks);
+    for (size_t at = 0; at < ranks.size(); ++at) EXPECT_EQ(ranks[at], excesses[at].second) << i;
   }
 }
 
