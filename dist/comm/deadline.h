@@ -33,6 +33,16 @@ class Deadline {
     const Clock::time_point now = Clock::now();
     return time_ <= now ? std::chrono::nanoseconds(0) : time_ - now;
   }
+  // Returns a moment a little before this one. A rank that merges what others send gives up then, so that
+  // those that wait for its answer still hear whose fault it was. steps: how many ranks its answer passes on
+  // its way.
+  Deadline Before(int steps) const {
+    if (IsNever()) return *this;
+    constexpr std::chrono::nanoseconds kLongestStep = std::chrono::milliseconds(100);
+    const std::chrono::nanoseconds remaining = Remaining();
+    const std::chrono::nanoseconds step = std::min(remaining / 16, kLongestStep);
+    return After(remaining - std::min(remaining / 2, steps * step));
+  }
   // Seconds between its making and the moment itself, for messages.
   double Seconds() const { return std::max(0.0, std::chrono::duration<double>(time_ - made_).count()); }
 

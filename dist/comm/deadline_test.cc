@@ -1,10 +1,14 @@
 #include "ott/dist/comm/deadline.h"
 
+#include <algorithm>
+#include <chrono>
+
 #include "gtest/gtest.h"
 
 namespace ott {
 namespace {
 
+using std::chrono::duration;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
@@ -26,6 +30,21 @@ TEST(Deadline, NowHasPassedAndNeverDoesNot) {
 }
 
 TEST(Deadline, ADurationBeyondTheClockIsNever) { EXPECT_TRUE(Deadline::After(nanoseconds::max()).IsNever()); }
+
+TEST(Deadline, EachStepBeforeIsASixteenthOfTheRestOrATenthOfASecondAndAllAreHalf) {
+  for (const double all : {0.01, 0.5, 1.6, 10.0, 10000.0}) {
+    for (const int steps : {0, 1, 2, 5, 20, 100000}) {
+      const Deadline deadline =
+          Deadline::After(std::chrono::duration_cast<nanoseconds>(duration<double>(all)));
+      const double rest = deadline.Before(steps).Seconds();
+      const double elapsed = all - duration<double>(deadline.Remaining()).count();
+      const double expected = std::max(all / 2, all - steps * std::min(all / 16, 0.1));
+      EXPECT_LE(rest, expected + 1e-9) << all << " and " << steps;
+      EXPECT_GE(rest, expected - elapsed - 1e-9) << all << " and " << steps;
+    }
+  }
+  EXPECT_TRUE(Deadline::Never().Before(3).IsNever());
+}
 
 }  // namespace
 }  // namespace ott

@@ -17,8 +17,6 @@
 namespace ott {
 namespace {
 
-using std::chrono::nanoseconds;
-
 enum class Operation : uint8_t { kBroadcast, kGather, kAllGather, kAllReduce, kBarrier, kSplit };
 
 constexpr std::array<const char*, 6> kOperations = {"Broadcast", "Gather",  "AllGather",
@@ -109,16 +107,6 @@ int Height(int rank, int size) {
   int height = 0;
   while ((rank & (1 << height)) == 0 && rank + (1 << height) < size) ++height;
   return height;
-}
-
-// A rank that merges what others send gives up a little before those that wait for its answer, so that they
-// still hear whose fault it was. steps: how many ranks its answer passes on its way.
-Deadline Before(Deadline deadline, int steps) {
-  if (deadline.IsNever()) return deadline;
-  constexpr nanoseconds kLongestStep = std::chrono::milliseconds(100);
-  const nanoseconds remaining = deadline.Remaining();
-  const nanoseconds step = std::min(remaining / 16, kLongestStep);
-  return Deadline::After(remaining - std::min(remaining / 2, steps * step));
 }
 
 uint64_t Mix(uint64_t a, uint64_t b) {  // SplitMix64's finalizer (Steele, Lea, Flood 2014)
@@ -435,7 +423,7 @@ class MessageCommunicator final : public Communicator {
     OTT_ASSIGN_OR_RETURN(std::optional<std::string> reduced, ReduceOtherwise(call, merge, bytes, deadline));
     if (reduced) return *std::move(reduced);
     const int steps_to_all = 1 + Height(0, size()) - Height(rank_, size());
-    absl::StatusOr<std::string> merged = ReduceBelow(call, merge, bytes, Before(deadline, steps_to_all));
+    absl::StatusOr<std::string> merged = ReduceBelow(call, merge, bytes, deadline.Before(steps_to_all));
     if (rank_ != 0) OTT_RETURN_IF_ERROR(PostPart(call, rank_ & (rank_ - 1), merged));
     // An error that this rank saw itself is nearer to the cause than what rank 0 tells everybody.
     const absl::Status seen_here = merged.status();
@@ -516,7 +504,7 @@ class MessageCommunicator final : public Communicator {
                                                      Deadline deadline) {
     OTT_ASSIGN_OR_RETURN(std::optional<Parts> gathered, GatherOtherwise(call, bytes, deadline));
     if (gathered) return *std::move(gathered);
-    absl::StatusOr<std::vector<std::string>> parts = GatherAll(0, call, bytes, Before(deadline, 1));
+    absl::StatusOr<std::vector<std::string>> parts = GatherAll(0, call, bytes, deadline.Before(1));
     absl::StatusOr<std::string> mine =
         parts.ok() ? absl::StatusOr<std::string>(Concatenate(*parts)) : parts.status();
     OTT_ASSIGN_OR_RETURN(const std::string all, BroadcastFrom(0, call, std::move(mine), deadline));
