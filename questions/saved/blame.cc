@@ -225,11 +225,25 @@ class Judge {
     return true;
   }
 
+  // Returns true if the last stage has several ranks, and mending one of them may save as much as mending
+  // all.
+  bool IsOneRankOfLastStage() const {
+    std::vector<size_t> members;
+    for (size_t i = 0; i < ranks_.size(); ++i) {
+      if (job_.ranks[i].stage == *named_.stages.rbegin()) members.push_back(i);
+    }
+    return members.size() > 1 && std::any_of(members.begin(), members.end(), [this](size_t member) {
+             return replay_.SavingBeyond(ranks_[member], stages_.back()).low <= 0;
+           });
+  }
+
   bool BlameLastStage() {
     if (answer_.last_stage_share() < kMinShareOfBlamed) return false;
     // If work is uneven anyway, the last stage must surely take longer.
     const Saving& saving = stages_.back().saving;
-    if (named_.compares_ranks() && (saving.share < kMinSaved || saving.low <= 0)) return false;
+    if (named_.compares_ranks() && (saving.share < kMinSaved || saving.low <= 0 || IsOneRankOfLastStage())) {
+      return false;
+    }
     answer_.set_verdict(WHAT_IF_LAST_STAGE);
     answer_.set_conclusion(absl::StrFormat(
         "the last stage, %d, has more work than the others: %.0f %% of what all repairs would bring",
