@@ -26,6 +26,7 @@ namespace ott {
 namespace {
 
 using Random = std::mt19937_64;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 MATCHER_P(IsNearly, expected, "") {
   return arg == expected || std::abs(arg - expected) <= 1e-12 * std::max(1.0, expected);
@@ -36,26 +37,43 @@ struct Expected {
   CompareStatus status = CompareStatus::kBitwiseEqual;
   int64_t num_mismatched = 0;
   int64_t num_bits_differ = 0;
-  std::optional<double> max_abs_error;
+  // Of finite elements, each with the first element that has it.
+  std::optional<std::pair<double, int64_t>> max_abs_error;
+  std::optional<std::pair<double, int64_t>> max_rel_error;
+  double mean_abs_error = 0;
+  double root_mean_square_error = 0;
   double passing_atol = 0;
   double passing_rtol = 0;
+  std::optional<int64_t> first_bits;
+  // Errors and places of mismatches, the largest first.
+  std::vector<std::pair<double, int64_t>> worst;
 };
+
+void NoteLargest(double error, size_t position, std::optional<std::pair<double, int64_t>>& largest) {
+  if (!largest || error > largest->first) largest.emplace(error, position);
+}
 
 template <typename T>
 Expected Expect(const std::vector<T>& reference, const std::vector<T>& current, const Tolerance& tolerance) {
   Expected expected;
   bool all_equal = true;
+  double sum = 0, sum_of_squares = 0, num_finite = 0;
   for (size_t i = 0; i < reference.size(); ++i) {
     const double a = reference[i], b = current[i];
     const bool same_bits = std::memcmp(&reference[i], &current[i], sizeof(T)) == 0;
     expected.num_bits_differ += same_bits ? 0 : 1;
+    if (!same_bits && !expected.first_bits) expected.first_bits = i;
     const bool both_nan = std::isnan(a) && std::isnan(b);
     const bool is_equal = a == b || (both_nan && tolerance.nan_equal);
     const bool is_finite = std::isfinite(a) && std::isfinite(b);
     bool matches = tolerance.bitwise ? same_bits : is_equal;
     if (is_finite) {
       const double error = std::abs(b - a);
-      expected.max_abs_error = std::max(expected.max_abs_error.value_or(0), error);
+      ++num_finite;
+      sum += error;
+      sum_of_squares += error * error;
+      NoteLargest(error, i, expected.max_abs_error);
+      NoteLargest(error == 0 ? 0 : error / std::abs(a), i, expected.max_rel_error);
       if (!tolerance.bitwise) {
         matches = matches || error <= tolerance.atol + tolerance.rtol * std::abs(a);
         expected.passing_atol = std::max(expected.passing_atol, error - tolerance.rtol * std::abs(a));
@@ -64,11 +82,16 @@ Expected Expect(const std::vector<T>& reference, const std::vector<T>& current, 
         }
       }
     } else if (!is_equal) {
-      expected.passing_atol = expected.passing_rtol = std::numeric_limits<double>::infinity();
+      expected.passing_atol = expected.passing_rtol = kInfinity;
     }
     all_equal = all_equal && (is_equal || same_bits);
     expected.num_mismatched += matches ? 0 : 1;
+    if (!matches) expected.worst.emplace_back(is_finite ? std::abs(b - a) : kInfinity, i);
   }
+  expected.mean_abs_error = sum / num_finite;
+  expected.root_mean_square_error = std::sqrt(sum_of_squares / num_finite);
+  std::stable_sort(expected.worst.begin(), expected.worst.end(),
+                   [](const auto& one, const auto& other) { return one.first > other.first; });
   if (expected.num_mismatched > 0) {
     expected.status = CompareStatus::kMismatch;
   } else if (expected.num_bits_differ > 0) {
@@ -89,23 +112,32 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
                         std::numeric_limits<T>::denorm_min()};
   for (int trial = 0; trial < num_trials; ++trial) {
     // Around the kernels' blocks.
-    const size_t size = 1 + random() % (trial % 5 == 0 ? 20000 : 150);
+    const size_t size = 1 + random() % (trial % 3 == 0 ? 20000 : 150);
     Tolerance tolerance;
-    tolerance.atol = trial % 2 == 0 ? 0 : 0.01;
-    tolerance.rtol = trial % 3 == 0 ? 0 : 0.01;
+    tolerance.atol = random() % 3 == 0 ? 0 : 0.01;
+    tolerance.rtol = random() % 3 == 0 ? 0 : 0.1;
     tolerance.nan_equal = random() % 2 == 0;
     tolerance.bitwise = random() % 5 == 0;
     // The kernels take blocks without them.
-    const bool has_specials = random() % 2 == 0;
+    const bool has_specials = random() % 4 == 0;
     std::vector<T> reference(size), current(size);
+    // The errors of half of the tensors are within the tolerance.
+    const double most_of_errors = random() % 2 == 0 ? 0.02 : 0.002;
+    double size_of_numbers = 1, size_of_errors = 1;
     for (size_t i = 0; i < size; ++i) {
       // Now and then of all sizes, so that neither the largest error nor the largest ratio decides alone.
-      reference[i] = static_cast<T>((trial % 5 == 0 ? std::exp(2 * normal(random)) : 1) * normal(random));
+      if (trial % 3 == 0 && i % 1000 == 0) {
+        size_of_numbers = std::exp(3 * normal(random));
+        size_of_errors = std::exp(-2 * std::abs(normal(random)));
+      }
+      reference[i] = static_cast<T>(size_of_numbers * normal(random));
       if (has_specials && random() % 50 == 0) reference[i] = specials[random() % std::size(specials)];
       current[i] = reference[i];
       if (trial % 4 != 0 && random() % 3 == 0) {
         // Errors near rtol, so that the largest one may be within the tolerance.
-        const double error = trial % 5 == 0 ? 0.01 * static_cast<double>(reference[i]) : 0.004;
+        const double error = trial % 3 == 0
+                                 ? most_of_errors * size_of_errors * (static_cast<double>(reference[i]) + 1)
+                                 : 0.004;
         current[i] += static_cast<T>(error * normal(random));
       }
       if (trial % 4 == 2 && random() % size == 0) current[i] = specials[random() % std::size(specials)];
@@ -130,8 +162,18 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
     if (expected.num_bits_differ == 0) continue;
     ASSERT_EQ(result.max_abs_error.has_value(), expected.max_abs_error.has_value()) << context;
     if (expected.max_abs_error) {
-      ASSERT_NEAR(result.max_abs_error->error, *expected.max_abs_error, 1e-15) << context;
+      ASSERT_NEAR(result.max_abs_error->error, expected.max_abs_error->first, 1e-15) << context;
+      ASSERT_EQ(result.max_abs_error->position, expected.max_abs_error->second) << context;
+      ASSERT_THAT(result.max_rel_error->error, IsNearly(expected.max_rel_error->first)) << context;
+      ASSERT_EQ(result.max_rel_error->position, expected.max_rel_error->second) << context;
+      ASSERT_THAT(result.mean_abs_error, IsNearly(expected.mean_abs_error)) << context;
+      ASSERT_THAT(result.root_mean_square_error, IsNearly(expected.root_mean_square_error)) << context;
     }
+    ASSERT_EQ(result.first_bit_difference->element.position, *expected.first_bits) << context;
+    const size_t num_worst = std::min<size_t>(options.num_worst, expected.worst.size());
+    ASSERT_EQ(result.worst.size(), num_worst) << context;
+    for (size_t i = 0; i < num_worst; ++i)
+      ASSERT_EQ(result.worst[i].position, expected.worst[i].second) << context << ", worst " << i;
     if (!tolerance.bitwise) {
       ASSERT_THAT(result.passing_atol, IsNearly(expected.passing_atol)) << context;
       ASSERT_THAT(result.passing_rtol, IsNearly(expected.passing_rtol)) << context;
@@ -255,7 +297,7 @@ TEST(CompareDumps, OfADamagedFileIsEqualOnlyIfWhatIsReadIsTheSame) {
       const std::string path = dir + "/bad/" + files[random() % files.size()];
       std::string bytes = *ReadFile(path);
       const size_t at = random() % bytes.size();
-      if (trial % 5 == 0) {
+      if (trial % 3 == 0) {
         bytes.resize(at);
       } else {
         bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));

@@ -84,6 +84,8 @@ TEST(Safetensors, HeadersThatLieAreErrors) {
            "{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}",
            "{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[0,4]}",
            "{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}",
+           "{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,4]}",
+           "{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}",
            "{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}",
            "{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}",
            "{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,4]}",

@@ -116,6 +116,16 @@ TEST(KinetoProfile, ExternalIdsTellTheOpEvenWhereTimesDoNot) {
   EXPECT_THAT(joined.profile.notes, ElementsAre(HasSubstr("1 launches are not in the trace")));
 }
 
+TEST(KinetoProfile, TimeTellsTheOpOfAnIdThatSeveralOpsHave) {
+  const Joined joined =
+      Trace(Last(Event("cpu_op", "aten::mul", 100, 50, R"("External id":7)") +
+                 Event("cpu_op", "aten::div", 200, 50, R"("External id":7)") +
+                 Event("cuda_runtime", "cudaLaunchKernel", 210, 5, R"("External id":7,"correlation":3)") +
+                 Event("kernel", "divs", 300, 10, R"("External id":7,"correlation":3)")));
+  EXPECT_EQ(joined.Write("op,kernel"), "op kernel\ndiv divs\n");
+  EXPECT_THAT(joined.profile.notes, ElementsAre(HasSubstr("1 ops")));
+}
+
 TEST(KinetoProfile, ArrowsPairForwardAndBackwardWhereSequenceNumbersAreNotTold) {
   const auto flow = [](char phase, int64_t start, int64_t tid) {
     return absl::StrCat(R"({"ph":")", std::string(1, phase),
