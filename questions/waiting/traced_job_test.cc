@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
@@ -532,6 +533,29 @@ TEST(TracedJob, CollectivesAreATableOfTheirMeans) {
   EXPECT_EQ(lines[5], "");
   job.num_incomplete = 7;
   EXPECT_THAT(FormatCollectives(job, 3), HasSubstr("\n7 collectives are missing on a traced rank"));
+}
+
+TEST(HoldUpFinder, OfManyRanksAndKindsEachHasItsShareOfTheError) {
+  constexpr int kTraces = 400, kRanks = 4, kKinds = 16, kCollectivesOfStep = 16;
+  std::vector<int> ranks(kRanks);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::mt19937_64 random(1);
+  int num_named = 0;
+  for (int trace = 0; trace < kTraces; ++trace) {
+    HoldUpFinder finder;
+    for (int step = 0; step < 12; ++step) {
+      for (int i = 0; i < kCollectivesOfStep * kKinds; ++i) {
+        finder.Add({absl::StrCat("kind ", i % kKinds), "", ""}, step, ranks,
+                   static_cast<int>(random() % kRanks), 1'000'000);
+      }
+    }
+    HoldUpOptions options;
+    options.step_seconds = 0.01;
+    options.has_steps = true;
+    num_named += finder.Find(options).found.empty() ? 0 : 1;
+  }
+  // One is expected, and 50 if each rank had all of the error.
+  EXPECT_LE(num_named, 4);
 }
 
 // The small form of hold_up_rates.
