@@ -325,6 +325,32 @@ TEST(PartReplayer, SavingsAndSlowdownsAreAsDefined) {
   }
 }
 
+TEST(ScenarioReplayer, ARankIsSurelySlowFromStudentsQuantileOn) {
+  std::mt19937_64 random(7);
+  constexpr int kRanks = 4;
+  for (const int num_steps : {6, 10, 20}) {
+    OwnTimes own = RandomTimes(kRanks, num_steps, 0.0001, random);
+    std::vector<double> excess;
+    for (int step = 0; step < num_steps; ++step) {
+      for (int rank = 0; rank < kRanks; ++rank) {
+        const double time = own[0][rank][step] + own[1][rank][step];
+        if (step % kStepsOfBatch == 0 && rank == 0) excess.push_back(0);
+        excess.back() += (rank == 1 ? 1 : -1.0 / (kRanks - 1)) * time / kStepsOfBatch;
+      }
+    }
+    // As many sets of ranks that may be the worst are tested in each kind.
+    const double level = kBlameError / (kRanks * kRanks * kNumKinds);
+    const double least = StudentTQuantile(1 - level, static_cast<double>(excess.size()) - 1) *
+                         std::sqrt(VarianceOfMean(excess));
+    for (const double share : {0.99, 1.01}) {
+      OwnTimes shifted = own;
+      for (double& time : shifted[0][1]) time += share * least - Mean(excess);
+      const ReplayJob job = MakeJob(shifted);
+      EXPECT_EQ(ScenarioReplayer(job).SureExcess(1) > 0, share > 1) << num_steps << " steps, " << share;
+    }
+  }
+}
+
 TEST(ScenarioReplayer, OfManyRanksThatAreAlikeHardlyOneIsSurelySlow) {
   std::mt19937_64 random(4);
   constexpr int kJobs = 800, kRanks = 8;
