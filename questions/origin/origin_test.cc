@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -54,14 +55,18 @@ class HandWritten {
 
   void BeginIteration(int64_t iteration) { EXPECT_TRUE(log_->BeginIteration(iteration).ok()); }
 
-  // Logs an operation with one tensor that lies where it cannot be read from.
-  void UnreadableOp(const std::string& name) {
+  // Logs an operation with a tensor that lies where it cannot be read from: its input, or without an output
+  // that itself.
+  void UnreadableOp(const std::string& name, std::optional<float> output = std::nullopt) {
     ObservedOp op;
     op.name = name;
-    void* const handle = log_->Begin(op);
     static const float not_on_a_device[4] = {};
     const TensorView lost(not_on_a_device, DType::kFloat32, {4}, {Device::Kind::kCuda});
-    const OpArg out = lost;
+    const float data[4] = {output.value_or(0)};
+    const OpArg in = lost;
+    const OpArg out = output ? TensorView(data, absl::Span<const int64_t>({4})) : lost;
+    if (output) op.args = {&in, 1};
+    void* const handle = log_->Begin(op);
     log_->AddOutputs(handle, {&out, 1});
     log_->End(handle);
     EXPECT_FALSE(log_->BeginIteration(1000).ok());
@@ -713,6 +718,17 @@ TEST_F(OriginOfHandWrittenLogs, WhatCouldNotBeReadIsNoPass) {
   ASSERT_TRUE(verdict.ok()) << verdict.status();
   EXPECT_EQ(verdict->kind(), OriginVerdict::UNKNOWN);
   EXPECT_THAT(verdict->problems(), ElementsAre(HasSubstr("2 of 2 tensors could not be read")));
+}
+
+TEST_F(OriginOfHandWrittenLogs, AnOperationWhoseInputCouldNotBeReadIsNotBlamed) {
+  for (const char* run : {"a", "b"}) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.UnreadableOp("linear", *run == 'a' ? 1 : 2);
+    log.Finish();
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), OriginVerdict::UNKNOWN) << FormatOrigin(*verdict);
 }
 
 TEST_F(OriginOfHandWrittenLogs, OperationsOfWhichNoTensorIsKnownAreNoPass) {
