@@ -155,6 +155,11 @@ TEST(OpCost, Convolutions) {
        450,
        4 * (25 + 9 + 25)},
       {"conv1d", {T({1, 1, 5}), T({1, 1, 2}), T({1})}, kForward, 16, 44 + 4},
+      {"conv1d",
+       {T({1, 1, 5}, DType::kComplex64), T({1, 1, 2}, DType::kComplex64)},
+       kForward,
+       4 * 16,
+       2 * 44},
       // By position: bias (none), stride, padding, dilation, and one group, which is not "transposed".
       {"conv2d",
        {T({1, 2, 5, 5}), T({4, 2, 3, 3}), N("", {}), N("", {1, 1}), N("", {1, 1}), N("", {1, 1}), N("", {1})},
