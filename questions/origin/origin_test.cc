@@ -243,16 +243,20 @@ struct RandomProgram {
     }
   }
 
-  // Logs a run. In one iteration something is wrong: an operation's result, or before it a parameter.
-  void Run(const std::string& run_dir, int num_ranks, int wrong_rank, int wrong_iteration, int wrong) const {
+  // Logs a run. In one iteration, or if that is -1 in each, something is wrong: an operation's result, or
+  // before it a parameter. All parameters are off by a share of about `noise`.
+  void Run(const std::string& run_dir, int num_ranks, int wrong_rank, int wrong_iteration, int wrong,
+           float noise = 0) const {
+    std::minstd_rand random(7);
     for (int rank = 0; rank < num_ranks; ++rank) {
       HandWritten log(run_dir, rank, num_ranks);
       for (int iteration = 0; iteration < 2; ++iteration) {
         if (iteration > 0) log.BeginIteration(iteration);
-        const bool is_wrong = rank == wrong_rank && iteration == wrong_iteration;
+        const bool is_wrong = rank == wrong_rank && (wrong_iteration < 0 || iteration == wrong_iteration);
         std::vector<float> values;
         for (int i = 0; i < kParameters; ++i) {
           values.push_back(static_cast<float>(10 * (i + 1) + 3 * rank + 50 * iteration));
+          values.back() *= 1 + noise * (0.5f + static_cast<float>(random() % 1000) / 1000);
           if (is_wrong && wrong == i) values.back() += 1;
         }
         for (int i = 0; i < kOperations; ++i) {
@@ -315,6 +319,29 @@ TEST_F(OriginOfHandWrittenLogs, OfARandomProgramTheWrongOperationOrInputIsNamed)
     EXPECT_EQ(verdict->num_swallow_after(), 0);
     // Its result reaches these.
     EXPECT_EQ(verdict->num_differ_after(), program.Reached(RandomProgram::kParameters + named).size());
+  }
+}
+
+TEST_F(OriginOfHandWrittenLogs, OfARandomProgramBesideAPerturbedRunTheWrongOperationIsNamed) {
+  std::mt19937 random(2);
+  for (int trial = 0; trial < 60; ++trial) {
+    SetUp();
+    const RandomProgram program(random);
+    const int num_ranks = 1 + static_cast<int>(random() % 3);
+    const int rank = trial % 4 == 0 ? -1 : static_cast<int>(random() % static_cast<unsigned>(num_ranks));
+    const int wrong = static_cast<int>(random() % RandomProgram::kOperations);
+    program.Run(dir_ + "/a", num_ranks, -1, 0, 0);
+    program.Run(dir_ + "/perturbed", num_ranks, -1, 0, 0, 1e-4f);
+    program.Run(dir_ + "/b", num_ranks, rank, -1, RandomProgram::kParameters + wrong, 5e-5f);
+    const auto verdict = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+    ASSERT_TRUE(verdict.ok()) << verdict.status();
+    if (rank < 0) {
+      EXPECT_EQ(verdict->kind(), OriginVerdict::NONE) << trial << FormatOrigin(*verdict);
+      continue;
+    }
+    EXPECT_EQ(verdict->kind(), OriginVerdict::OPERATION) << trial << FormatOrigin(*verdict);
+    EXPECT_EQ(verdict->operation(), "op" + std::to_string(wrong)) << trial << FormatOrigin(*verdict);
+    EXPECT_THAT(verdict->ranks(), ElementsAre(rank)) << trial;
   }
 }
 
