@@ -205,17 +205,21 @@ TEST_F(OriginOfHandWrittenLogs, HowItSpreadsIsATree) {
   a.Op("random", {}, 30);
   a.Op("gelu", {30}, 40);
   a.Op("argmax", {40}, 3);
+  a.Op("scale", {30}, 100);
+  a.Op("add", {30}, 1000);
   a.Op("other", {5}, 6);
   a.Finish();
   HandWritten b = B();
   b.Op("random", {}, 33);
   b.Op("gelu", {33}, 44);
   b.Op("argmax", {44}, 3);
+  b.Op("scale", {33}, 150);
+  b.Op("add", {33}, 1001);
   b.Op("other", {5}, 6);
   b.Finish();
   const auto verdict = Find();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
-  ASSERT_EQ(verdict->spread_size(), 2);
+  ASSERT_EQ(verdict->spread_size(), 4);
   EXPECT_EQ(verdict->spread(0).operation(), "gelu");
   EXPECT_EQ(verdict->spread(1).depth(), 2);
   EXPECT_EQ(verdict->spread(0).parent(), -1);
@@ -224,8 +228,14 @@ TEST_F(OriginOfHandWrittenLogs, HowItSpreadsIsATree) {
   EXPECT_NEAR(verdict->spread(0).relative_difference(), 4 / std::sqrt(44 * 44 + 14), 1e-3);
   EXPECT_EQ(verdict->spread(1).relative_difference(), 0);
   EXPECT_EQ(verdict->num_swallow_after(), 1);
-  EXPECT_THAT(FormatOrigin(*verdict), AllOf(HasSubstr("\n    argmax: "), HasSubstr("swallowed")));
-  EXPECT_EQ(verdict->differences_size(), 4);
+  EXPECT_THAT(FormatOrigin(*verdict),
+              HasSubstr("\nhow it spreads:\n"
+                        "  gelu: 0.09 -> 0.091\n"
+                        "    argmax: 0.091 swallowed\n"
+                        "  scale: 0.09 -> 0.33, grows\n"
+                        "  add: 0.09 -> 0.001, shrinks\n"
+                        "after it 3 operations differ for that reason, 1 swallow it\n"));
+  EXPECT_EQ(verdict->differences_size(), 6);
 }
 
 // A program of two iterations of ten operations on each rank, all of which read what was made before, or one
