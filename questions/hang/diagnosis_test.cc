@@ -668,6 +668,10 @@ TEST(DiagnoseHang, RanksThatComputeInOnePlaceWork) {
   test.job.ranks[2].cpu_share = 0.97;
   EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2));
   EXPECT_THAT(Diagnose(test).verdict(), HasSubstr("since 100 s, where it computes"));
+  // What several threads use is more than one CPU.
+  JobForTest of_threads(2);
+  for (RankState& rank : of_threads.job.ranks) rank.cpu_share = 1.4;
+  EXPECT_THAT(Diagnose(of_threads).verdict(), HasSubstr("(100 % of a CPU"));
 }
 
 TEST(DiagnoseHang, WhoLeftTrainingIsToBlameWhateverEndedTheOthers) {
@@ -789,19 +793,25 @@ TEST(DiagnoseHang, WhoNeverLeftIsNamedWhicheverOtherRecorderIsMissing) {
   }
 }
 
-TEST(DiagnoseHang, OfThoseThatNeverLeftMostAreNotToBlameAndHalfAre) {
-  for (const int num_standing : {1, 2, 3}) {
-    JobForTest test(4);
-    const int world = test.Group("dp0", {0, 1, 2, 3});
-    for (int rank = 0; rank < 4; ++rank) {
-      test.Complete(rank, world, 4);
-      test.Call(rank, world, 5, "barrier", rank < num_standing ? Progress::kEntered : Progress::kCompleted);
-      if (rank >= num_standing) test.Call(rank, world, 6, "allreduce");
+TEST(DiagnoseHang, OfThoseThatNeverLeftMostAreNotToBlameAndHalfAreWhereAllLeaveTogether) {
+  for (const bool synchronizes : {true, false}) {
+    for (const int num_standing : {1, 2, 3}) {
+      JobForTest test(4);
+      const int world = test.Group("dp0", {0, 1, 2, 3});
+      for (int rank = 0; rank < 4; ++rank) {
+        test.Complete(rank, world, 4);
+        test.Call(rank, world, 5, "barrier", rank < num_standing ? Progress::kEntered : Progress::kCompleted);
+        test.job.ranks[rank].operations.back().synchronizes = synchronizes;
+        if (rank >= num_standing) test.Call(rank, world, 6, "allreduce");
+      }
+      const HangVerdict verdict = Diagnose(test);
+      const std::vector<int> culprits(verdict.culprits().begin(), verdict.culprits().end());
+      std::vector<int> expected;
+      if (num_standing == 1 || (num_standing == 2 && synchronizes)) {
+        for (int rank = 0; rank < num_standing; ++rank) expected.push_back(rank);
+      }
+      EXPECT_EQ(culprits, expected) << verdict.verdict();
     }
-    const HangVerdict verdict = Diagnose(test);
-    const std::vector<int> culprits(verdict.culprits().begin(), verdict.culprits().end());
-    const std::vector<int> expected[] = {{0}, {0, 1}, {}};
-    EXPECT_EQ(culprits, expected[num_standing - 1]) << verdict.verdict();
   }
 }
 
