@@ -6,11 +6,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <ctime>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
@@ -37,6 +39,28 @@ sockaddr_storage ListeningAddress() {
     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
   }
   return address;
+}
+
+TEST(RecorderExchange, TurnsAreAnsweredAndVerdictsArrive) {
+  const std::unique_ptr<Communicator> ranks = CreateLocalCommunicator();
+  std::atomic<bool> may = true;
+  std::vector<std::string> verdicts;
+  RecorderExchange::Answers answers;
+  answers.take_turn = [&] { return may.load(); };
+  answers.set_verdict = [&](const std::string& verdict) { verdicts.push_back(verdict); };
+  const auto soon = [] { return Deadline::After(std::chrono::seconds(10)); };
+  {
+    const auto exchange = RecorderExchange::Start(*ranks, std::move(answers), soon());
+    ASSERT_TRUE(exchange.ok()) << exchange.status();
+    for (const bool turn : {true, false, true}) {
+      may = turn;
+      EXPECT_EQ((*exchange)->AskForTurn(0, soon()).value(), turn);
+    }
+    for (const char* verdict : {"rank 3 stands", ""}) {
+      EXPECT_TRUE((*exchange)->SendVerdict(0, verdict, soon()).ok());
+    }
+  }
+  EXPECT_EQ(verdicts, (std::vector<std::string>{"rank 3 stands", ""}));
 }
 
 TEST(RecorderExchange, WithoutFreeFilesItWaitsAndThenAnswers) {
