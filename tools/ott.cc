@@ -1,5 +1,7 @@
 // The command `ott`.
 
+#include <malloc.h>
+
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -84,6 +86,9 @@ int main(int argc, char** argv) {
   // A limit of the size of files is an error of the write. A handler, since programs that ott starts inherit
   // what is ignored.
   std::signal(SIGXFSZ, [](int) {});
+  // Large blocks stay mappings of their own, which grow without a copy and go back to the system. glibc would
+  // put them among the small ones after the first is freed.
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
   CLI::App app("Answers about runs of training programs: who is slow, and what first diverged.", "ott");
   app.set_version_flag("--version", absl::StrCat("ott ", ott::kVersion), "Print the version and exit");
   app.require_subcommand(1);
