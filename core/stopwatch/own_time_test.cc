@@ -109,6 +109,23 @@ TEST_F(OwnTimeTest, NestedCollectivesAreSubtractedOnce) {
   EXPECT_NEAR(stats.own_work().waiting_seconds(), kIterations * 0.007, 1e-6);
 }
 
+TEST_F(OwnTimeTest, OfACollectiveThatBeganBeforeCountsWhatIsInside) {
+  const StopwatchStats stats = Train([&] {
+    stopwatch_.Start("allreduce");
+    Pass(5);
+    {
+      const Stopwatch::Scope forward(stopwatch_, "forward");
+      stopwatch_.Start("layer");
+      Pass(2);
+      stopwatch_.End("allreduce");
+      Pass(3);
+      stopwatch_.End("layer");
+    }
+  });
+  EXPECT_NEAR(Own(stats, "forward").all().seconds(), 0.003, 1e-6);
+  EXPECT_NEAR(Own(stats, "layer").all().seconds(), 0.003, 1e-6);
+}
+
 TEST_F(OwnTimeTest, ACollectiveInsideOfAMeasurementIsNotItsWork) {
   const StopwatchStats stats = Train([&] {
     const Stopwatch::Scope backward(stopwatch_, "backward");

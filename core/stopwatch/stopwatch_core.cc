@@ -233,10 +233,14 @@ inline StopwatchRecord& StopwatchCore::Child(StopwatchRecord& parent, StopwatchM
 void StopwatchCore::AfterEnd(const HookedInterval& interval, StopwatchThread& thread) {
   const uint64_t waited = hooks_.AfterEnd(interval);
   if (waited == 0) return;
+  const uint64_t now = clock_.Ticks();
+  // One that was started by a call may have begun before what it ends in.
+  const auto add_to = [&](StopwatchMeasurement& measurement, uint64_t start) {
+    measurement.hooks.work.waiting.fetch_add(std::min(waited, Since(start, now)), std::memory_order_relaxed);
+  };
   const StopwatchFrame* frame = thread.innermost.load(std::memory_order_relaxed);
   for (; frame != &thread.outermost; frame = frame->outer) {
-    frame->record.load(std::memory_order_relaxed)
-        ->measurement->hooks.work.waiting.fetch_add(waited, std::memory_order_relaxed);
+    add_to(*frame->record.load(std::memory_order_relaxed)->measurement, frame->start);
   }
   // Few programs start and end measurements by calls.
   if (!has_started_.load(std::memory_order_relaxed)) return;
@@ -245,7 +249,7 @@ void StopwatchCore::AfterEnd(const HookedInterval& interval, StopwatchThread& th
   for (StopwatchMeasurement* measurement : measurements_) {
     if (measurement->state.load(std::memory_order_acquire) != StopwatchMeasurement::kRunning) continue;
     if (measurement->thread.load(std::memory_order_relaxed) != id) continue;
-    measurement->hooks.work.waiting.fetch_add(waited, std::memory_order_relaxed);
+    add_to(*measurement, measurement->start);
   }
 }
 
