@@ -217,23 +217,45 @@ void ArrivalTracker::FindHoldUp(const Measurement& measurement, const MeanIterat
   }
 }
 
-void ArrivalTracker::FindHiccups(const Measurement& measurement, double iteration_seconds,
-                                 ArrivalStats& stats) {
-  const double num_ranks = static_cast<double>(measurement.num_ranks);
-  const double all_waited = measurement.waited * num_ranks / (num_ranks - 1);
+std::map<int, std::vector<ArrivalTracker::Late>> ArrivalTracker::FindLate(const Measurement& measurement,
+                                                                          double iteration_seconds) {
   std::map<int, std::vector<Late>> by_rank;
   for (const Late& late : measurement.latest) {
     if (IsHiccup(late.seconds, iteration_seconds)) by_rank[late.rank].push_back(late);
   }
-  // Those in iterations in a row are one event.
-  std::map<int, std::vector<double>> events;
-  for (auto& [rank, late] : by_rank) {
+  for (auto& [unused_rank, late] : by_rank) {
     std::sort(late.begin(), late.end(),
               [](const Late& a, const Late& b) { return a.iteration < b.iteration; });
-    for (size_t i = 0; i < late.size(); ++i) {
-      if (i == 0 || late[i].iteration > late[i - 1].iteration + 1) events[rank].push_back(late[i].seconds);
+  }
+  return by_rank;
+}
+
+std::vector<double> ArrivalTracker::EventsOf(const std::vector<Late>& late) {
+  std::vector<double> events;
+  for (size_t i = 0; i < late.size(); ++i) {
+    if (i == 0 || late[i].iteration > late[i - 1].iteration + 1) events.push_back(late[i].seconds);
+  }
+  return events;
+}
+
+std::vector<double> ArrivalTracker::EventsOfOthers(int rank, double iteration_seconds) const {
+  std::vector<double> events;
+  for (const auto& [unused_place, measurement] : measurements_) {
+    if (measurement.is_mixed) continue;
+    for (const auto& [other, late] : FindLate(measurement, iteration_seconds)) {
+      if (other == rank) continue;
+      const std::vector<double> of_other = EventsOf(late);
+      events.insert(events.end(), of_other.begin(), of_other.end());
     }
   }
+  return events;
+}
+
+void ArrivalTracker::FindHiccups(const Measurement& measurement, double iteration_seconds,
+                                 ArrivalStats& stats) const {
+  const double num_ranks = static_cast<double>(measurement.num_ranks);
+  const double all_waited = measurement.waited * num_ranks / (num_ranks - 1);
+  std::map<int, std::vector<Late>> by_rank = FindLate(measurement, iteration_seconds);
   for (auto& [rank, late] : by_rank) {
     // A rank that holds the others up is always late, which is no hiccup.
     if (stats.hold_up().rank() == rank && stats.has_hold_up()) continue;
@@ -243,13 +265,10 @@ void ArrivalTracker::FindHiccups(const Measurement& measurement, double iteratio
       seconds.push_back(interval.seconds);
       iterations.push_back(interval.iteration);
     }
-    std::vector<double> events_of_others;
-    for (const auto& [other, of_other] : events) {
-      if (other != rank) events_of_others.insert(events_of_others.end(), of_other.begin(), of_other.end());
-    }
     const bool is_repeated =
         IsRepeated(seconds, all_waited, std::llround(measurement.NumIterations()), iteration_seconds) &&
-        (IsRegular(iterations) || IsMoreThanChance(events[rank], events_of_others, measurement.num_ranks));
+        (IsRegular(iterations) ||
+         IsMoreThanChance(EventsOf(late), EventsOfOthers(rank, iteration_seconds), measurement.num_ranks));
     if (!is_repeated) {
       const double least = std::max(kPauseSeconds, kPauseIterations * iteration_seconds);
       late.erase(std::remove_if(late.begin(), late.end(),

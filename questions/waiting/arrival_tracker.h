@@ -115,7 +115,13 @@ class ArrivalTracker {
                   ArrivalStats& stats) const;
   // Returns true if another rank makes all wait for nearly as long in sum. A single interval does not count.
   static bool AnotherCostsAsMuch(const Measurement& measurement, int rank, bool is_recent);
-  static void FindHiccups(const Measurement& measurement, double iteration_seconds, ArrivalStats& stats);
+  // Returns the long waits by rank, in the order of iterations.
+  static std::map<int, std::vector<Late>> FindLate(const Measurement& measurement, double iteration_seconds);
+  // Returns the seconds of events: waits in iterations in a row are one.
+  static std::vector<double> EventsOf(const std::vector<Late>& late);
+  // Returns those of other ranks anywhere: where one rank sends to the others, those are late elsewhere.
+  std::vector<double> EventsOfOthers(int rank, double iteration_seconds) const;
+  void FindHiccups(const Measurement& measurement, double iteration_seconds, ArrivalStats& stats) const;
 
   std::map<ArrivalSummary::Place, Measurement> measurements_;
 };

@@ -350,6 +350,40 @@ TEST(Hiccups, AreNamedWithTheIterationsAndTheirShareOfAllWaiting) {
       SizeIs(0));
 }
 
+// Where a rank sends to the others, nobody waits for these, and they are late at the next collective.
+TEST(Hiccups, AreNobodysWhereAnotherRankIsLateAsOftenElsewhere) {
+  std::mt19937_64 random(1);
+  std::vector<int> late_rank;
+  for (int i = 0; i < kIterationsBetweenGathers; ++i) {
+    late_rank.push_back(random() % 4 == 0 ? static_cast<int>(random() % 2) : -1);
+  }
+  const auto named_of = [&](const std::vector<std::string>& collectives) {
+    ArrivalSummary merged;
+    for (int rank = 0; rank < 2; ++rank) {
+      RankArrivals arrivals;
+      for (size_t which = 0; which < collectives.size(); ++which) {
+        StopwatchArrivals& measurement = arrivals.measurements.emplace_back();
+        measurement.name = collectives[which];
+        const bool may_be_late = (which == 0) == (rank == 1);
+        for (int i = 0; i < kIterationsBetweenGathers; ++i) {
+          const int late = may_be_late && late_rank[i] == rank ? 50 : 0;
+          measurement.arrivals.push_back({i, (100 * i + 10 * static_cast<int>(which) + late) * kMillisecond});
+        }
+      }
+      merged.Merge(ArrivalSummary(rank, arrivals));
+    }
+    ArrivalTracker tracker;
+    tracker.Add(merged);
+    std::set<int> named;
+    for (const ArrivalStats& stats : Finish(tracker, kIteration)) {
+      for (const class Hiccups& hiccups : stats.hiccups()) named.insert(hiccups.rank());
+    }
+    return named;
+  };
+  EXPECT_THAT(named_of({"allreduce"}), ElementsAre(1));
+  EXPECT_THAT(named_of({"allreduce", "broadcast"}), ElementsAre());
+}
+
 TEST(Hiccups, AreNobodysWhereChanceGivesOneRankSoMany) {
   const auto late_in = [](const std::set<int>& iterations) {
     return Late(2, [&](int rank, int i) { return rank == 1 && iterations.count(i) > 0 ? 50.0 : 0.0; });
