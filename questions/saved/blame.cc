@@ -104,8 +104,10 @@ class Judge {
       return a.saving.high < b.saving.high;
     });
     // CPU time that was taken from the other ranks alone makes them longer, and hides as much of an excess.
-    const double hidden =
-        answer_.replayed_seconds() > 0 ? job_.taken_difference / answer_.replayed_seconds() : 0;
+    // So does what counts as waiting and may be work.
+    const double hidden = answer_.replayed_seconds() > 0
+                              ? (job_.taken_difference + job_.inside_difference) / answer_.replayed_seconds()
+                              : 0;
     answer_.set_not_excluded(std::clamp(most->saving.high + hidden, 0.001, 1.0));
     return most->name;
   }

@@ -138,4 +138,49 @@ std::vector<Piece> CutBlock(const IterationSample& sample, const IterationBlock&
   return BlockCutter(sample, block, names).Cut();
 }
 
+int64_t TimeInsideOfCollectives(const IterationSample& sample, const IterationBlock& block) {
+  struct Interval {
+    int64_t start;
+    int64_t end;
+    bool is_collective;
+  };
+  std::vector<Interval> running;
+  int64_t inside = 0;
+  int64_t now = 0;
+  // Those that run stay the same until `then`.
+  const auto add_until = [&](int64_t then) {
+    const bool has_both = std::any_of(running.begin(), running.end(), [&](const Interval& collective) {
+      return collective.is_collective &&
+             std::any_of(running.begin(), running.end(), [&](const Interval& other) {
+               const bool is_around = other.start <= collective.start && other.end >= collective.end;
+               return !other.is_collective && !is_around;
+             });
+    });
+    if (has_both) inside += then - now;
+    now = then;
+  };
+  const auto end_until = [&](int64_t then) {
+    const auto ends_first = [](const Interval& a, const Interval& b) { return a.end < b.end; };
+    while (!running.empty()) {
+      const auto first = std::min_element(running.begin(), running.end(), ends_first);
+      if (first->end > then) break;
+      add_until(first->end);
+      running.erase(first);
+    }
+    add_until(then);
+  };
+  int64_t start = 0;
+  int64_t last_end = 0;
+  for (int i = 0; i < block.name_size(); ++i) {
+    start += block.start(i);
+    const int32_t name = block.name(i);
+    if (name == sample.observer()) continue;
+    end_until(start);
+    running.push_back({start, start + block.duration(i), sample.collective(name)});
+    last_end = std::max(last_end, running.back().end);
+  }
+  end_until(last_end);
+  return inside;
+}
+
 }  // namespace ott::saved

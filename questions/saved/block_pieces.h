@@ -35,6 +35,11 @@ absl::Status CheckSample(const IterationSample& sample);
 std::vector<Piece> CutBlock(const IterationSample& sample, const IterationBlock& block,
                             const std::vector<int32_t>& names);
 
+// Returns for how many nanoseconds other measurements that began inside of collective ones ran inside of
+// them. CutBlock() takes that for waiting, and it may be work beside a collective. REQUIRES: CheckSample()
+// passes
+int64_t TimeInsideOfCollectives(const IterationSample& sample, const IterationBlock& block);
+
 }  // namespace ott::saved
 
 #endif  // OTT_QUESTIONS_SAVED_BLOCK_PIECES_H_

@@ -78,6 +78,9 @@ struct ReplayJob {
   double work_slowdown = 0;
   // Seconds of a step for which others had one rank's CPU longer than another's.
   double taken_difference = 0;
+  // Seconds of a step for which one rank was longer than another in measurements that count as waiting, since
+  // they ran inside of collective ones.
+  double inside_difference = 0;
   // For what share of a rank's work others had its CPU; of the rank of which they had most.
   double taken_share = 0;
   // The word for a step.

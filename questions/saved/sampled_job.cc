@@ -161,14 +161,23 @@ class Maker {
       }
     }
     int64_t next_iteration = -1;
+    int64_t num_iterations = 0;
+    std::vector<int64_t> inside(samples_.size());
     for (const auto& [iteration, of_ranks] : by_iteration) {
       if (of_ranks.size() != samples_.size()) continue;
       follows_.push_back(iteration == next_iteration);
       next_iteration = iteration + of_ranks[0]->iteration_end_size();
+      num_iterations += of_ranks[0]->iteration_end_size();
       Block& block = blocks_.emplace_back();
       for (size_t rank = 0; rank < samples_.size(); ++rank) {
         block.push_back(CutBlock(samples_[rank], *of_ranks[rank], names_of_rank_[rank]));
+        inside[rank] += TimeInsideOfCollectives(samples_[rank], *of_ranks[rank]);
       }
+    }
+    if (num_iterations > 0) {
+      const auto [least, most] = std::minmax_element(inside.begin(), inside.end());
+      job_.inside_difference =
+          kNanosecond * static_cast<double>(*most - *least) / static_cast<double>(num_iterations);
     }
     if (num_lost > 0) {
       job_.notes.push_back(absl::StrCat(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
@@ -97,6 +98,22 @@ std::vector<RankProgram> Shape::Programs(int num_ranks, int seed, int planted) c
   std::vector<RankProgram> programs;
   for (int rank = 0; rank < num_ranks; ++rank) programs.push_back(Program(rank, num_ranks, seed, planted));
   return programs;
+}
+
+void Shape::Complete() {
+  const int num_ranks = sizes.back();
+  std::set<std::string> names;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    const RankProgram program = Program(rank, num_ranks, 0, -1);
+    for (const Act& act : program.acts()) {
+      if (act.kind == Act::Kind::kWork || act.kind == Act::Kind::kEndIteration) continue;
+      names.insert(act.name);
+      const bool is_message = act.kind == Act::Kind::kSend || act.kind == Act::Kind::kReceive;
+      const Among among = is_message && is_pipeline ? Among::kPlace : act.among;
+      if (among != Among::kAll && declares_groups) groups[act.name] = among;
+    }
+  }
+  if (declares_collectives) collectives.assign(names.begin(), names.end());
 }
 
 std::string WorkPath(const std::string& run_dir, int rank) {

@@ -133,6 +133,9 @@ struct Shape {
   // Returns the rank's program, or those of all ranks of a run, which have the same seed.
   RankProgram Program(int rank, int num_ranks, int seed, int planted) const;
   std::vector<RankProgram> Programs(int num_ranks, int seed, int planted) const;
+
+  // Sets `collectives` and `groups` by what its ranks do.
+  void Complete();
 };
 
 // Return the files in which a rank of a live run leaves seconds, as doubles: how long its work took, an act
@@ -140,8 +143,11 @@ struct Shape {
 std::string WorkPath(const std::string& run_dir, int rank);
 std::string EndsPath(const std::string& run_dir, int rank);
 
-// All of them.
+// All that have names.
 const std::deque<Shape>& Shapes();
+
+// Returns one of blocking and overlapped collectives, groups, rare work and lengths that are drawn by chance.
+Shape DrawnShape(int seed);
 
 }  // namespace ott::shapes
 

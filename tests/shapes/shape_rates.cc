@@ -1,49 +1,107 @@
 // shape_rates [RUNS [RANKS]]: how often verdicts about time are not true, by the shape of the training. Of
 // simulated trainings, whose truth is known. --explain prints the first answer of each shape that is not
-// true.
+// true. --only=PART: shapes whose names have it. --drawn=N: as many shapes that are drawn by chance instead,
+// each as often, in two rows.
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 #include "ott/tests/shapes/simulated_training.h"
 
-int main(int argc, char** argv) {
-  using ott::shapes::Rates;
-  using ott::shapes::Shape;
+namespace ott::shapes {
+namespace {
+
+struct Options {
   bool explain = false;
   std::string only;
+  int num_drawn = 0;
+  int num_runs = 20;
+  int num_ranks = 0;
+};
+
+Options ReadOptions(int argc, char** argv) {
+  Options options;
   std::vector<int> numbers;
   for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
+    absl::string_view argument = argv[i];
     if (argument == "--explain") {
-      explain = true;
-    } else if (argument.rfind("--only=", 0) == 0) {
-      only = argument.substr(7);
+      options.explain = true;
+    } else if (absl::ConsumePrefix(&argument, "--only=")) {
+      options.only = std::string(argument);
+    } else if (absl::ConsumePrefix(&argument, "--drawn=")) {
+      options.num_drawn = std::atoi(argv[i] + std::string("--drawn=").size());
     } else {
       numbers.push_back(std::atoi(argv[i]));
     }
   }
-  const int num_runs = numbers.empty() ? 20 : numbers[0];
-  std::printf("%-44s %5s  %-7s %5s %6s %7s %6s %13s\n", "shape", "ranks", "", "runs", "false", "missed",
-              "wrong", "contradicted");
+  if (!numbers.empty()) options.num_runs = numbers[0];
+  if (numbers.size() > 1) options.num_ranks = numbers[1];
+  return options;
+}
+
+// Prints a row, and returns how many answers are not true.
+int Print(const std::string& shape, const std::string& ranks, bool is_planted, const Rates& rates) {
+  std::printf("%-44s %5s  %-7s %5d %6d %7d %6d %13d\n", shape.c_str(), ranks.c_str(),
+              is_planted ? "planted" : "clean", rates.num_runs, rates.num_false, rates.num_missed,
+              rates.num_wrong, rates.num_contradicted);
+  std::fflush(stdout);
+  return rates.num_false + rates.num_missed + rates.num_wrong + rates.num_contradicted;
+}
+
+void Explain(const Options& options, const Rates& rates) {
+  if (options.explain && !rates.first.empty()) std::printf("%s\n", rates.first.c_str());
+}
+
+int NamedShapes(const Options& options) {
   int num_bad = 0;
-  for (const Shape& shape : ott::shapes::Shapes()) {
-    if (shape.name.find(only) == std::string::npos) continue;
+  for (const Shape& shape : Shapes()) {
+    if (!absl::StrContains(shape.name, options.only)) continue;
     for (const int num_ranks : shape.sizes) {
-      if (numbers.size() > 1 && num_ranks != numbers[1]) continue;
+      if (options.num_ranks > 0 && num_ranks != options.num_ranks) continue;
       for (const bool is_planted : {false, true}) {
         if (is_planted && shape.cannot_be_told) continue;
-        const Rates rates = ott::shapes::RatesOf(shape, num_ranks, is_planted, num_runs);
-        std::printf("%-44s %5d  %-7s %5d %6d %7d %6d %13d\n", shape.name.c_str(), num_ranks,
-                    is_planted ? "planted" : "clean", rates.num_runs, rates.num_false, rates.num_missed,
-                    rates.num_wrong, rates.num_contradicted);
-        std::fflush(stdout);
-        num_bad += rates.num_false + rates.num_missed + rates.num_wrong + rates.num_contradicted;
-        if (explain && !rates.first.empty()) std::printf("%s\n", rates.first.c_str());
+        const Rates rates = RatesOf(shape, num_ranks, is_planted, options.num_runs);
+        num_bad += Print(shape.name, std::to_string(num_ranks), is_planted, rates);
+        Explain(options, rates);
       }
     }
   }
+  return num_bad;
+}
+
+int DrawnShapes(const Options& options) {
+  int num_bad = 0;
+  for (const bool is_planted : {false, true}) {
+    Rates all;
+    for (int seed = 0; seed < options.num_drawn; ++seed) {
+      const Shape shape = DrawnShape(seed);
+      if (!absl::StrContains(shape.name, options.only)) continue;
+      const Rates rates = RatesOf(shape, shape.sizes[0], is_planted, options.num_runs);
+      Explain(options, rates);
+      all.num_runs += rates.num_runs;
+      all.num_false += rates.num_false;
+      all.num_missed += rates.num_missed;
+      all.num_wrong += rates.num_wrong;
+      all.num_contradicted += rates.num_contradicted;
+    }
+    num_bad += Print("drawn by chance", "2-8", is_planted, all);
+  }
+  return num_bad;
+}
+
+int Main(int argc, char** argv) {
+  const Options options = ReadOptions(argc, argv);
+  std::printf("%-44s %5s  %-7s %5s %6s %7s %6s %13s\n", "shape", "ranks", "", "runs", "false", "missed",
+              "wrong", "contradicted");
+  const int num_bad = options.num_drawn > 0 ? DrawnShapes(options) : NamedShapes(options);
   return num_bad > 0 ? 1 : 0;
 }
+
+}  // namespace
+}  // namespace ott::shapes
+
+int main(int argc, char** argv) { return ott::shapes::Main(argc, argv); }

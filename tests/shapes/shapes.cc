@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <random>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -589,23 +588,6 @@ void AddUneven(ShapeList& shapes) {
   });
 }
 
-// Fills in what the programs of its ranks tell.
-void Complete(Shape& shape) {
-  const int num_ranks = shape.sizes.back();
-  std::set<std::string> names;
-  for (int rank = 0; rank < num_ranks; ++rank) {
-    const RankProgram program = shape.Program(rank, num_ranks, 0, -1);
-    for (const Act& act : program.acts()) {
-      if (act.kind == Act::Kind::kWork || act.kind == Act::Kind::kEndIteration) continue;
-      names.insert(act.name);
-      const bool is_message = act.kind == Act::Kind::kSend || act.kind == Act::Kind::kReceive;
-      const Among among = is_message && shape.is_pipeline ? Among::kPlace : act.among;
-      if (among != Among::kAll && shape.declares_groups) shape.groups[act.name] = among;
-    }
-  }
-  if (shape.declares_collectives) shape.collectives.assign(names.begin(), names.end());
-}
-
 ShapeList MakeShapes() {
   ShapeList shapes;
   AddReductions(shapes);
@@ -616,7 +598,7 @@ ShapeList MakeShapes() {
   AddPipelines(shapes);
   AddRareWork(shapes);
   AddUneven(shapes);
-  for (Shape& shape : shapes) Complete(shape);
+  for (Shape& shape : shapes) shape.Complete();
   return shapes;
 }
 

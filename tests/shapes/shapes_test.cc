@@ -31,6 +31,26 @@ TEST_P(ShapesTest, NameWhatIsPlantedAndNobodyElseAndStateWhatItCosts) {
 INSTANTIATE_TEST_SUITE_P(Clean, ShapesTest, ::testing::Values(false));
 INSTANTIATE_TEST_SUITE_P(Planted, ShapesTest, ::testing::Values(true));
 
+// Of drawn shapes what is planted may be too small to see.
+TEST_P(ShapesTest, OfDrawnShapesNoneBlamesAnInnocentOrContradictsItself) {
+  for (int seed = 0; seed < 60; ++seed) {
+    const Shape shape = DrawnShape(seed);
+    const Rates rates = RatesOf(shape, shape.sizes[0], GetParam(), 1);
+    EXPECT_EQ(rates.num_false + rates.num_contradicted, 0) << rates.first;
+  }
+}
+
+// A collective that is measured from where it begins beside the work hides what a rank takes longer in that.
+TEST(Shapes, WhatWorkBesideACollectiveMayHideIsNotExcluded) {
+  for (const int seed : {181, 845, 888}) {
+    const Shape shape = DrawnShape(seed);
+    const Told told = RunAndAsk(shape, shape.sizes[0], 0, 0);
+    EXPECT_EQ(told.what_if.verdict(), WHAT_IF_CANNOT_TELL) << told.text;
+    const double lost = LossOf(shape, shape.Programs(shape.sizes[0], 0, 0)).of_run;
+    EXPECT_GT(told.what_if.not_excluded() * told.what_if.measured_seconds(), 0.9 * lost) << seed;
+  }
+}
+
 const Shape& Find(const std::string& name) {
   return *std::find_if(Shapes().begin(), Shapes().end(), [&](const Shape& one) { return one.name == name; });
 }

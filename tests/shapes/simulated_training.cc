@@ -51,9 +51,12 @@ class Simulation {
     int64_t start = 0;
     int64_t end = 0;
     bool is_work = false;
+    // The acts with which it began and ended.
+    size_t first_act = 0;
+    size_t last_act = 0;
   };
   struct Rank {
-    std::vector<Interval> intervals;  // by start
+    std::vector<Interval> intervals;  // by start, then by act
     std::vector<int64_t> iteration_ends;
   };
 
@@ -70,7 +73,9 @@ class Simulation {
     for (size_t rank = 0; rank < programs_.size(); ++rank) {
       OTT_CHECK(states_[rank].next == programs_[rank].acts().size()) << "rank " << rank << " is stuck";
       std::stable_sort(ranks_[rank].intervals.begin(), ranks_[rank].intervals.end(),
-                       [](const Interval& a, const Interval& b) { return a.start < b.start; });
+                       [](const Interval& a, const Interval& b) {
+                         return std::tie(a.start, a.first_act) < std::tie(b.start, b.first_act);
+                       });
     }
     return std::move(ranks_);
   }
@@ -91,7 +96,7 @@ class Simulation {
     double now = 1;
     bool is_waiting = false;
     std::map<std::string, int> count;
-    std::map<std::string, double> begun;
+    std::map<std::string, std::pair<double, size_t>> begun;  // when, and by which act
     std::map<std::pair<std::string, int>, int> num_messages;
   };
 
@@ -115,8 +120,9 @@ class Simulation {
     busy_until = meeting.end;
   }
 
-  void Add(size_t rank, const std::string& name, double start, double end, bool is_work) {
-    ranks_[rank].intervals.push_back({name, Nanoseconds(start), Nanoseconds(end), is_work});
+  void Add(size_t rank, const std::string& name, double start, double end, bool is_work, size_t act) {
+    ranks_[rank].intervals.push_back(
+        {name, Nanoseconds(start), Nanoseconds(end), is_work, act, states_[rank].next});
   }
 
   // The next operation of the rank; whether it could be done.
@@ -128,7 +134,7 @@ class Simulation {
     switch (operation.kind) {
       case Kind::kWork:
         state.now += operation.seconds;
-        Add(rank, operation.name, start, state.now, true);
+        Add(rank, operation.name, start, state.now, true, state.next);
         break;
       case Kind::kCollective: {
         if (!state.is_waiting) Come(operation, rank);
@@ -136,7 +142,7 @@ class Simulation {
         state.is_waiting = meeting.end == 0;
         if (state.is_waiting) return false;
         state.now = meeting.end + operation.late;
-        Add(rank, operation.name, start, state.now, false);
+        Add(rank, operation.name, start, state.now, false, state.next);
         break;
       }
       case Kind::kBroadcast: {
@@ -147,23 +153,25 @@ class Simulation {
         ++state.count[operation.name];
         if (is_root) sent.push_back(state.now);
         state.now = std::max(state.now, sent[number]) + operation.seconds;
-        Add(rank, operation.name, start, state.now, false);
+        Add(rank, operation.name, start, state.now, false, state.next);
         break;
       }
       case Kind::kBegin:
         Come(operation, rank);
-        state.begun[operation.name] = state.now;
+        state.begun[operation.name] = {state.now, state.next};
         break;
       case Kind::kWait: {
         const Meeting& meeting = MeetingOf(operation, rank, state.count[operation.name] - 1);
         if (meeting.end == 0) return false;
         state.now = std::max(state.now, meeting.end);
-        Add(rank, operation.name, operation.measured ? state.begun[operation.name] : start, state.now, false);
+        const auto [begin, act] =
+            operation.measured ? state.begun[operation.name] : std::pair(start, state.next);
+        Add(rank, operation.name, begin, state.now, false, act);
         break;
       }
       case Kind::kSend:
         state.now += operation.seconds;
-        Add(rank, operation.name, start, state.now, false);
+        Add(rank, operation.name, start, state.now, false, state.next);
         messages_[{static_cast<int>(rank), operation.peer, operation.name}].push_back(state.now);
         break;
       case Kind::kReceive: {
@@ -171,7 +179,7 @@ class Simulation {
         int& number = state.num_messages[{operation.name, operation.peer}];
         if (static_cast<size_t>(number) >= sent.size()) return false;
         state.now = std::max(state.now, sent[static_cast<size_t>(number++)]) + operation.seconds;
-        Add(rank, operation.name, start, state.now, false);
+        Add(rank, operation.name, start, state.now, false, state.next);
         break;
       }
       case Kind::kEndIteration:
@@ -231,15 +239,17 @@ Measured Play(const Shape& shape, const Simulation::Rank& did, int rank, int num
     int64_t when;
     int order;
     size_t which;
+    size_t act;
   };
   std::vector<Event> events;
   for (size_t i = 0; i < did.intervals.size(); ++i) {
-    events.push_back({did.intervals[i].start, 2, i});
-    events.push_back({std::max(did.intervals[i].end, did.intervals[i].start + 1), 0, i});
+    const Simulation::Interval& interval = did.intervals[i];
+    events.push_back({interval.start, 2, i, interval.first_act});
+    events.push_back({std::max(interval.end, interval.start + 1), 0, i, interval.last_act});
   }
-  for (const int64_t end : did.iteration_ends) events.push_back({end, 1, 0});
+  for (const int64_t end : did.iteration_ends) events.push_back({end, 1, 0, 0});
   std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-    return std::tie(a.when, a.order) < std::tie(b.when, b.order);
+    return std::tie(a.when, a.order, a.act) < std::tie(b.when, b.order, b.act);
   });
   for (const Event& event : events) {
     now_ns = static_cast<uint64_t>(event.when);
