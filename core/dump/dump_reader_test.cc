@@ -53,6 +53,28 @@ TEST(ReadDump, AFileOfAnotherShapeOrTypeThanTheManifestSaysIsAnError) {
   }
 }
 
+TEST(ReadDump, EveryFormatKeepsTheElementsOfAnyStrides) {
+  int32_t data[60];
+  for (int i = 0; i < 60; ++i) data[i] = 100 + i;
+  for (const DumpFormat format :
+       {DumpFormat::kJson, DumpFormat::kBinary, DumpFormat::kNpy, DumpFormat::kSafetensors}) {
+    for (const Dims& strides : {Dims{4, 1}, Dims{1, 3}, Dims{8, 2}, Dims{0, 1}, Dims{5, 0}}) {
+      const auto dump = ReadDump(WriteTensor(TensorView(data, DType::kInt32, {3, 4}, strides), format));
+      ASSERT_TRUE(dump.ok()) << dump.status();
+      const TensorView view = dump->tensors.map().Find("a")->tensor().view;
+      ASSERT_EQ(view.shape(), Dims({3, 4}));
+      const int32_t* const read = static_cast<const int32_t*>(view.data());
+      for (int64_t i = 0; i < 3; ++i) {
+        for (int64_t j = 0; j < 4; ++j) {
+          EXPECT_EQ(read[i * view.strides()[0] + j * view.strides()[1]],
+                    data[i * strides[0] + j * strides[1]])
+              << Name(format) << ", strides " << strides[0] << " and " << strides[1];
+        }
+      }
+    }
+  }
+}
+
 // Writes ones as T in JSON, and reads them replaced by another number.
 template <typename T>
 bool HoldsNumber(const std::string& number) {
