@@ -42,6 +42,7 @@ struct Expected {
   std::optional<std::pair<double, int64_t>> max_rel_error;
   double mean_abs_error = 0;
   double root_mean_square_error = 0;
+  double cosine_similarity = 0;
   double passing_atol = 0;
   double passing_rtol = 0;
   std::optional<int64_t> first_bits;
@@ -57,7 +58,7 @@ template <typename T>
 Expected Expect(const std::vector<T>& reference, const std::vector<T>& current, const Tolerance& tolerance) {
   Expected expected;
   bool all_equal = true;
-  double sum = 0, sum_of_squares = 0, num_finite = 0;
+  double sum = 0, sum_of_squares = 0, num_finite = 0, products = 0, squares_a = 0, squares_b = 0;
   for (size_t i = 0; i < reference.size(); ++i) {
     const double a = reference[i], b = current[i];
     const bool same_bits = std::memcmp(&reference[i], &current[i], sizeof(T)) == 0;
@@ -71,6 +72,9 @@ Expected Expect(const std::vector<T>& reference, const std::vector<T>& current, 
       const double error = std::abs(b - a);
       ++num_finite;
       sum += error;
+      products += a * b;
+      squares_a += a * a;
+      squares_b += b * b;
       sum_of_squares += error * error;
       NoteLargest(error, i, expected.max_abs_error);
       NoteLargest(error == 0 ? 0 : error / std::abs(a), i, expected.max_rel_error);
@@ -90,6 +94,7 @@ Expected Expect(const std::vector<T>& reference, const std::vector<T>& current, 
   }
   expected.mean_abs_error = sum / num_finite;
   expected.root_mean_square_error = std::sqrt(sum_of_squares / num_finite);
+  expected.cosine_similarity = products / std::sqrt(squares_a * squares_b);
   std::stable_sort(expected.worst.begin(), expected.worst.end(),
                    [](const auto& one, const auto& other) { return one.first > other.first; });
   if (expected.num_mismatched > 0) {
@@ -168,6 +173,9 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
       ASSERT_EQ(result.max_rel_error->position, expected.max_rel_error->second) << context;
       ASSERT_THAT(result.mean_abs_error, IsNearly(expected.mean_abs_error)) << context;
       ASSERT_THAT(result.root_mean_square_error, IsNearly(expected.root_mean_square_error)) << context;
+    }
+    if (!std::isnan(expected.cosine_similarity)) {
+      ASSERT_NEAR(result.cosine_similarity, expected.cosine_similarity, 1e-12) << context;
     }
     ASSERT_EQ(result.first_bit_difference->element.position, *expected.first_bits) << context;
     const size_t num_worst = std::min<size_t>(options.num_worst, expected.worst.size());

@@ -214,8 +214,10 @@ TEST_F(CompareTest, ImagesAreComparedAsImages) {
   const auto range_is = [](CompareStatus status) { return Pair("a.0.tensor_image.original_range", status); };
   EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(tree, nullptr, DumpFormat::kImageI))),
               ElementsAre(Pair("a.0", CompareStatus::kBitwiseEqual)));
-  EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(tree))),
-              ElementsAre(Pair("a.0", CompareStatus::kBitwiseEqual)));
+  const TreeComparison by_digest = CompareDumps(image, WriteDumpOf(tree));
+  EXPECT_THAT(Statuses(by_digest), ElementsAre(Pair("a.0", CompareStatus::kBitwiseEqual)));
+  EXPECT_EQ(by_digest.results[0].comparison.cosine_similarity, 1);
+  EXPECT_EQ(by_digest.results[0].comparison.num_elements, 4);
   // The digests know better than the images.
   for (const std::string& dir : {other_image, WriteDumpOf(other_tree)}) {
     const TreeComparison comparison = CompareDumps(image, dir);
