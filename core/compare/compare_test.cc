@@ -416,11 +416,11 @@ TEST_F(CompareTest, CsvReportHasALineForEachResult) {
 
 TEST_F(CompareTest, JUnitReportFailsWhatDoesNotPass) {
   const std::string xml =
-      ToJUnitXml(CompareTrees(ValueMap{{"a", a_}, {"b", a_}, {"<&\n", a_}}, ValueMap{{"a", a_}, {"b", b_}}));
+      ToJUnitXml(CompareTrees(ValueMap{{"a", a_}, {"b", a_}, {"<&>\n", a_}}, ValueMap{{"a", a_}, {"b", b_}}));
   EXPECT_THAT(xml, HasSubstr("tests=\"4\" failures=\"3\""));
   EXPECT_THAT(xml, HasSubstr("<testcase classname=\"ott.compare\" name=\"a\"/>"));
   EXPECT_THAT(xml, HasSubstr("name=\"b\">\n      <failure message=\"mismatch\">b: mismatch\n"));
-  EXPECT_THAT(xml, HasSubstr("name=\"&lt;&amp;\\n\">\n      <failure message=\"missing\">"));
+  EXPECT_THAT(xml, HasSubstr("name=\"&lt;&amp;&gt;\\n\">\n      <failure message=\"missing\">"));
   EXPECT_THAT(xml, HasSubstr("name=\"(verdict)\">\n      <failure message=\"different\">"));
   CompareOptions refuse;
   refuse.allow_empty = false;

@@ -188,9 +188,28 @@ TEST(FailClosed, WhatIsNoTolerancePassesNothing) {
     for (double Tolerance::*const field : {&Tolerance::atol, &Tolerance::rtol}) {
       Tolerance tolerance;
       tolerance.*field = none;
-      EXPECT_EQ(Compare<float>({1}, {1}, tolerance).status, CompareStatus::kCouldNotCompare) << none;
+      const TensorComparison comparison = Compare<float>({1}, {1}, tolerance);
+      EXPECT_EQ(comparison.status, CompareStatus::kCouldNotCompare) << none;
+      EXPECT_THAT(comparison.detail, HasSubstr(" is no tolerance"));
     }
   }
+}
+
+TEST(CompareTensors, WhichSideIsRoundedToWhatIsSaid) {
+  const float wide[2] = {1, 1.001f};
+  const BFloat16 narrow[2] = {FromDouble<BFloat16>(1), FromDouble<BFloat16>(1.001)};
+  const BFloat16 other[2] = {FromDouble<BFloat16>(1), FromDouble<BFloat16>(1.1)};
+  TensorCompareOptions options;
+  options.accept_rounded = true;
+  const auto detail = [&](const auto& reference, const auto& current) {
+    const TensorComparison result =
+        CompareTensors(TensorView(reference, {2}), TensorView(current, {2}), options);
+    EXPECT_TRUE(result.rounded);
+    return result.detail;
+  };
+  EXPECT_EQ(detail(wide, narrow), "the reference rounded to bfloat16 is the current");
+  EXPECT_EQ(detail(narrow, wide), "the current rounded to bfloat16 is the reference");
+  EXPECT_EQ(detail(wide, other), "the reference rounded to bfloat16 is not the current");
 }
 
 TEST(CompareTensors, TwoTensorsThatWereRefusedAreNotEqual) {
