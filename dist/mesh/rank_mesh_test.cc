@@ -1,9 +1,14 @@
 #include "ott/dist/mesh/rank_mesh.h"
 
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -35,24 +40,71 @@ std::string ErrorOf(const std::string& meshes, const std::vector<std::string>& a
 
 constexpr char kDataAndTensor[] = R"(mesh { axes { name: "data" size: 2 } axes { name: "tensor" size: 3 } })";
 
-TEST(RankMesh, TheLastAxisRunsFastest) {
-  const auto tensor = Along(kDataAndTensor, {"tensor"}, 6);
-  ASSERT_TRUE(tensor.ok()) << tensor.status();
-  EXPECT_EQ(tensor->num_positions, 3);
-  EXPECT_THAT(tensor->positions, ElementsAre(0, 1, 2, 0, 1, 2));
-  EXPECT_THAT(tensor->groups, ElementsAre(0, 0, 0, 1, 1, 1));
-  const auto data = Along(kDataAndTensor, {"data"}, 6);
-  ASSERT_TRUE(data.ok()) << data.status();
-  EXPECT_THAT(data->positions, ElementsAre(0, 0, 0, 1, 1, 1));
-  EXPECT_THAT(data->groups, ElementsAre(0, 1, 2, 0, 1, 2));
-}
+// The ranks are counted up, the last axis fastest.
+TEST(RankMesh, EveryRankLiesWhereCountingPutsIt) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 100; ++trial) {
+    DeviceMesh proto;
+    int num_ranks = 1;
+    for (const char* name : {"a", "b", "c"}) {
+      if (proto.axes_size() > 0 && random() % 4 == 0) continue;
+      proto.add_axes()->set_name(name);
+      proto.mutable_axes()->rbegin()->set_size(1 + static_cast<int>(random() % 3));
+      num_ranks *= proto.axes().rbegin()->size();
+    }
+    const int num_axes = proto.axes_size();
+    std::vector<int> ranks(num_ranks);
+    std::iota(ranks.begin(), ranks.end(), 0);
+    if (trial % 2 == 0) {
+      std::shuffle(ranks.begin(), ranks.end(), random);
+      for (const int rank : ranks) proto.add_ranks(rank);
+    }
+    const RankMesh mesh = RankMesh::Create(proto, num_ranks).value();
+    std::vector<std::vector<int>> of_rank(num_ranks);
+    std::vector<int> counted(num_axes);
+    for (const int rank : ranks) {
+      of_rank[rank] = counted;
+      std::string expected = absl::StrCat("rank ", rank);
+      for (int axis = 0; axis < num_axes; ++axis) {
+        EXPECT_EQ(mesh.Position(rank, axis), counted[axis]);
+        absl::StrAppend(&expected, axis == 0 ? " (" : ", ", proto.axes(axis).name(), " ", counted[axis]);
+      }
+      EXPECT_EQ(mesh.Describe(rank), num_axes == 1 ? absl::StrCat("rank ", rank) : expected + ")");
+      for (int axis = num_axes - 1; axis >= 0 && ++counted[axis] == proto.axes(axis).size(); --axis)
+        counted[axis] = 0;
+    }
 
-TEST(RankMesh, OfSeveralAxesTheFirstIsOutermost) {
-  const auto both = Along(kDataAndTensor, {"tensor", "data"}, 6);
-  ASSERT_TRUE(both.ok()) << both.status();
-  EXPECT_EQ(both->num_positions, 6);
-  EXPECT_THAT(both->positions, ElementsAre(0, 2, 4, 1, 3, 5));
-  EXPECT_THAT(both->groups, ElementsAre(0, 0, 0, 0, 0, 0));
+    // Along some axes in any order, ranks are ordered as their positions on these are, and those that agree
+    // in all other positions are a group.
+    std::vector<int> axes(num_axes);
+    std::iota(axes.begin(), axes.end(), 0);
+    std::shuffle(axes.begin(), axes.end(), random);
+    axes.resize(1 + random() % axes.size());
+    Config config;
+    *config.add_mesh() = proto;
+    google::protobuf::RepeatedPtrField<std::string> names;
+    for (const int axis : axes) *names.Add() = proto.axes(axis).name();
+    const RanksAlong along = RankMeshes::Create(config.mesh(), num_ranks)->Along(names, "field").value();
+    std::set<std::vector<int>> positions;
+    const auto position_of = [&](int rank) {
+      std::vector<int> position;
+      for (const int axis : axes) position.push_back(of_rank[rank][axis]);
+      return position;
+    };
+    for (int rank = 0; rank < num_ranks; ++rank) positions.insert(position_of(rank));
+    EXPECT_EQ(along.num_positions, positions.size());
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      EXPECT_EQ(along.positions[rank], std::distance(positions.begin(), positions.find(position_of(rank))));
+      for (int other = 0; other < num_ranks; ++other) {
+        bool agree = true;
+        for (int axis = 0; axis < num_axes; ++axis) {
+          const bool is_along = std::find(axes.begin(), axes.end(), axis) != axes.end();
+          agree = agree && (is_along || of_rank[rank][axis] == of_rank[other][axis]);
+        }
+        EXPECT_EQ(along.groups[rank] == along.groups[other], agree);
+      }
+    }
+  }
 }
 
 TEST(RankMesh, WithoutAxesEachRankIsAGroupOfItsOwn) {
@@ -108,9 +160,11 @@ TEST(RankMesh, AnErrorNamesWhatDoesNotFit) {
   EXPECT_THAT(ErrorOf(kDataAndTensor, {"pipeline"}, 6),
               HasSubstr("field: there is no axis \"pipeline\", only data 2 x tensor 3"));
   EXPECT_THAT(ErrorOf("", {"data"}), HasSubstr("field: there is no axis \"data\"; `mesh` declares none"));
-  EXPECT_THAT(ErrorOf(kDataAndTensor, {"data", "data"}, 6), HasSubstr("\"data\" stands there twice"));
+  EXPECT_THAT(ErrorOf(kDataAndTensor, {"data", "data"}, 6),
+              HasSubstr("ott.Config: field: the axis \"data\" stands there twice"));
   EXPECT_THAT(ErrorOf(R"(mesh { axes { size: 4 } })"), HasSubstr("an axis has no name"));
-  EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 0 } })"), HasSubstr("has the size 0"));
+  EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 0 } })"),
+              HasSubstr("the axis \"a\" has the size 0, and the run 4 ranks"));
   EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 4 } ranks: [0, 1, 1, 3] })"),
               HasSubstr("ranks has 1 twice"));
   EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 4 } ranks: [0, 1, 4, 3] })"),
