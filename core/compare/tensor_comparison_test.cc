@@ -278,17 +278,6 @@ TEST(TensorComparison, FirstFlippedBitIsFound) {
   EXPECT_EQ(difference.ulp_distance, uint64_t{1} << 20);
 }
 
-TEST(TensorComparison, WorstAreTheLargestInOrderWithTheInfiniteFirst) {
-  const std::vector<float> reference(8, 0);
-  const std::vector<float> current = {1, 5, kNaN, 2, 5, kInf, 0, 3};
-  TensorCompareOptions options;
-  options.num_worst = 4;
-  const TensorComparison result = CompareTensors(View(reference), View(current), options);
-  std::vector<int64_t> positions;
-  for (const ElementDifference& worst : result.worst) positions.push_back(worst.position);
-  EXPECT_EQ(positions, (std::vector<int64_t>{2, 5, 1, 4}));
-}
-
 TEST(TensorComparison, SmallestTolerancePassesAndASmallerOneDoesNot) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
@@ -386,24 +375,6 @@ TEST(TensorComparison, ADifferenceOfIntegersThatDoublesDoNotShowIsShown) {
 }
 
 // A later block may need more of one tolerance than the largest errors, which are in the first block, do.
-TEST(TensorComparison, PassingTolerancesAreOfAllBlocks) {
-  std::vector<double> reference(3 * 2048, 1);
-  std::vector<double> current = reference;
-  reference[0] = 1000;
-  current[0] = 1000.5;
-  reference[1] = 1e-6;
-  current[1] = 3e-6;
-  current[2 * 2048] = 1.01;
-  TensorCompareOptions options;
-  options.num_worst = 0;
-  options.tolerance.atol = 1e-5;
-  options.tolerance.rtol = 1e-3;
-  const TensorComparison result = CompareTensors(View(reference), View(current), options);
-  EXPECT_EQ(result.num_mismatched, 1);
-  EXPECT_NEAR(result.passing_atol, 0.009, 1e-12);
-  EXPECT_NEAR(result.passing_rtol, 0.01 - 1e-5, 1e-12);
-}
-
 // One element of each dtype changed by one bit.
 TEST(TensorComparison, EveryDTypeIsCompared) {
   for (int i = 0; i < kNumDTypes; ++i) {
