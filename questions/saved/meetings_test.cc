@@ -1,0 +1,80 @@
+#include "questions/saved/meetings.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace ott::saved {
+namespace {
+
+// Ranks of one group wait for each other, and some for one rank of another group, which does not wait for
+// them. Each comes at a time by chance, and leaves once all that it waits for have come.
+TEST(Meetings, WhoWaitsForWhomIsFoundByWhoNeverLeavesBefore) {
+  std::mt19937_64 random(1);
+  for (int trial = 0; trial < 100; ++trial) {
+    const size_t num_ranks = 2 + random() % 5;
+    const bool is_declared = trial % 4 == 0;
+    std::vector<int> group(num_ranks);
+    for (int& of_rank : group) of_rank = static_cast<int>(random() % 3);
+    std::vector<std::set<size_t>> besides(num_ranks);
+    for (size_t rank = 0; rank < num_ranks && !is_declared; ++rank) {
+      const size_t other = random() % num_ranks;
+      if (group[rank] != group[other] && besides[other].empty() && random() % 2 == 0)
+        besides[rank].insert(other);
+    }
+    Meetings meetings(num_ranks);
+    std::vector<std::vector<Piece>> pieces(num_ranks);
+    for (size_t rank = 0; rank < num_ranks; ++rank) {
+      if (is_declared) meetings.Declare(7, rank, group[rank] + 1);
+      EXPECT_EQ(meetings.DeclaredGroup(7, rank), is_declared ? group[rank] + 1 : 0);
+    }
+    for (int64_t iteration = 0; iteration < 200; ++iteration) {
+      std::vector<int64_t> starts(num_ranks);
+      for (int64_t& start : starts) start = static_cast<int64_t>(random() % 1'000'000);
+      for (size_t rank = 0; rank < num_ranks; ++rank) {
+        int64_t end = 0;
+        for (size_t other = 0; other < num_ranks; ++other) {
+          if (group[other] == group[rank] || besides[rank].count(other) > 0)
+            end = std::max(end, starts[other]);
+        }
+        pieces[rank].push_back({7, 0, iteration, starts[rank], end + 1});
+      }
+    }
+    meetings.Learn({pieces}, 0);
+
+    const Piece piece = pieces[0][0];
+    const size_t num_groups = std::set<int>(group.begin(), group.end()).size();
+    EXPECT_EQ(meetings.IsOfAll(piece), num_groups == 1) << trial;
+    if (is_declared || num_groups == 1) {
+      EXPECT_TRUE(meetings.num_groups_found().empty()) << trial;
+    } else {
+      EXPECT_EQ(meetings.num_groups_found().at(7), num_groups) << trial;
+    }
+    const std::vector<int> components = meetings.Components();
+    std::vector<std::vector<char>> leads(num_ranks, std::vector<char>(num_ranks));
+    for (size_t a = 0; a < num_ranks; ++a) {
+      EXPECT_EQ(meetings.WaitsFor(piece, a), std::vector<size_t>(besides[a].begin(), besides[a].end()))
+          << trial;
+      for (size_t b = 0; b < num_ranks; ++b) {
+        EXPECT_EQ(meetings.GroupOf(piece, a) == meetings.GroupOf(piece, b), group[a] == group[b]) << trial;
+        leads[a][b] = group[a] == group[b] || besides[a].count(b) > 0 || besides[b].count(a) > 0;
+      }
+    }
+    for (size_t via = 0; via < num_ranks; ++via) {
+      for (size_t a = 0; a < num_ranks; ++a) {
+        for (size_t b = 0; b < num_ranks; ++b) leads[a][b] |= leads[a][via] & leads[via][b];
+      }
+    }
+    for (size_t a = 0; a < num_ranks; ++a) {
+      for (size_t b = 0; b < num_ranks; ++b)
+        EXPECT_EQ(components[a] == components[b], leads[a][b] != 0) << trial;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ott::saved
