@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -130,6 +131,30 @@ TEST_F(RunDirectoryTest, AResumedRunGoesOnInTheLatestDirectoryOfItsJob) {
   EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(10)), run_dir_ + "/attempt_2");
   // Another configuration is another job.
   EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(10, 5)), run_dir_ + "/attempt_3");
+  // So is one of more ranks, or of fewer.
+  for (const int world_size : {1, 4}) {
+    RunInfo info = InfoFrom(10, 5);
+    info.set_world_size(world_size);
+    EXPECT_EQ(*ClaimRunDirectory(run_dir_, info), run_dir_ + (world_size == 1 ? "/attempt_4" : "/attempt_5"));
+  }
+}
+
+TEST_F(RunDirectoryTest, WhatRanksOfTheLatestStartLeftIsFound) {
+  for (const char* start : {"", "/attempt_2"}) {
+    const std::string attempt = run_dir_ + start;
+    for (const int rank : {0, 3}) std::filesystem::create_directories(RankDirectory(attempt, rank));
+    EXPECT_FALSE(HasDumps(run_dir_));
+    EXPECT_FALSE(HasOpLogs(run_dir_));
+    std::filesystem::create_directories(DumpsDirectory(attempt, 0));
+    EXPECT_FALSE(HasDumps(run_dir_));
+    std::filesystem::create_directories(DumpPath(attempt, 3, 20));
+    EXPECT_TRUE(HasDumps(run_dir_));
+    std::ofstream(OpLogPath(attempt, 3)) << "operations";
+    EXPECT_TRUE(HasOpLogs(run_dir_));
+    std::set<int64_t> iterations = {7};
+    for (const int rank : {0, 3}) AddDumpedIterations(attempt, rank, &iterations);
+    EXPECT_THAT(iterations, ElementsAre(7, 20));
+  }
 }
 
 TEST_F(RunDirectoryTest, DamagedInfoIsNamed) {
