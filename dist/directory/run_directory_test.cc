@@ -52,8 +52,9 @@ RunInfo InfoFrom(int64_t start_iteration, int warmup = 0) {
 TEST_F(RunDirectoryTest, TracesOfTheProgramAreListedInTheirOrder) {
   const std::string attempt = run_dir_ + "/attempt_2";
   for (const int rank : {0, 1, 2}) std::filesystem::create_directories(RankDirectory(attempt, rank));
-  for (const char* name : {"torch_10.rank_00001.json", "torch_2.rank_00001.json.gz", "torch.rank_00001.json",
-                           "torch_x.rank_00001.json", "trace.json"}) {
+  for (const char* name :
+       {"torch_10.rank_00001.json", "torch_2.rank_00001.json.gz", "torch.rank_00001.json",
+        "torch_x.rank_00001.json", "trace.json", "trace_3.rank_00001.json", "these_4.rank_00001.json"}) {
     std::ofstream(RankDirectory(attempt, 1) + "/" + name) << "[]";
   }
   std::filesystem::create_symlink("gone.json", RankDirectory(attempt, 2) + "/torch.rank_00002.json");
@@ -101,6 +102,10 @@ TEST_F(RunDirectoryTest, ARunThatLinksToAnothersRanksIsThatRun) {
     std::filesystem::create_directories(std::filesystem::path(to).parent_path());
     std::filesystem::create_directory_symlink(from, to);
   };
+  std::filesystem::create_directories(RankDirectory(a, 0));
+  link(RankDirectory(a, 0), RankDirectory(b, 0));
+  EXPECT_TRUE(IsSameRun(a, b));
+  std::filesystem::remove_all(b);
   std::filesystem::create_directories(DumpsDirectory(a, 0));
   std::filesystem::create_directories(DumpsDirectory(b, 0));
   EXPECT_TRUE(IsSameRun(a, a + "/."));
@@ -137,6 +142,12 @@ TEST_F(RunDirectoryTest, AResumedRunGoesOnInTheLatestDirectoryOfItsJob) {
     info.set_world_size(world_size);
     EXPECT_EQ(*ClaimRunDirectory(run_dir_, info), run_dir_ + (world_size == 1 ? "/attempt_4" : "/attempt_5"));
   }
+}
+
+TEST_F(RunDirectoryTest, ARankThatCannotBeMadeIsNamedWithTheReason) {
+  std::filesystem::create_symlink("gone", RankDirectory(run_dir_, 0));
+  EXPECT_EQ(ClaimRunDirectory(run_dir_, InfoFrom(0)).status(),
+            absl::UnavailableError(RankDirectory(run_dir_, 0) + ": File exists"));
 }
 
 TEST_F(RunDirectoryTest, WhatRanksOfTheLatestStartLeftIsFound) {
@@ -210,7 +221,8 @@ TEST_F(RunDirectoryTest, DumpsAreListedByIteration) {
 TEST_F(RunDirectoryTest, FolderOfDumpsIsNoRun) {
   std::filesystem::create_directories(run_dir_ + "/12");
   EXPECT_FALSE(IsRunDirectory(run_dir_));
-  EXPECT_EQ(CheckRunDirectory(run_dir_).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(CheckRunDirectory(run_dir_),
+            absl::NotFoundError(run_dir_ + ": no run directory: it has neither run.json nor rank_* folders"));
   std::filesystem::create_directories(RankDirectory(run_dir_, 0));
   EXPECT_TRUE(IsRunDirectory(run_dir_));
   EXPECT_TRUE(CheckRunDirectory(run_dir_).ok());
