@@ -175,7 +175,9 @@ void StatsGatherer::AddArrivals(ClusterStats& stats) {
   const auto mean_iteration = [](const ClusterSummary& summary) {
     return ArrivalTracker::MeanIteration{summary.iteration().over_ranks.mean(), summary.cpu_of_work()};
   };
-  for (ArrivalStats& measurement : arrivals_.Finish(mean_iteration(total_), mean_iteration(interval_))) {
+  // The gather at the end of a run may have no new ones.
+  if (!interval_.iteration().ranks.empty()) recent_iteration_ = mean_iteration(interval_);
+  for (ArrivalStats& measurement : arrivals_.Finish(mean_iteration(total_), recent_iteration_)) {
     for (LastArrival& last : *measurement.mutable_last()) last.set_host(ranks_->host(last.rank()));
     if (measurement.has_hold_up()) {
       measurement.mutable_hold_up()->set_host(ranks_->host(measurement.hold_up().rank()));

@@ -155,6 +155,8 @@ class StatsGatherer {
   // Used on rank 0.
   StragglerTracker tracker_;
   ArrivalTracker arrivals_;
+  // Of the last gather that had some.
+  ArrivalTracker::MeanIteration recent_iteration_;
 };
 
 }  // namespace ott

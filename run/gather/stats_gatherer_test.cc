@@ -165,6 +165,30 @@ TEST(StatsGatherer, NamesTheRankThatHoldsUpOthersWhoseTotalWorkIsTheSame) {
   EXPECT_FALSE(stats.arrivals(0).has_hold_up());
 }
 
+TEST(StatsGatherer, ALastGatherWithoutIterationsSaysWhatTheOneBeforeSaid) {
+  constexpr int kIterations = 200;
+  World world(2, 2);
+  ClusterStats stats;
+  for (int gather = 0; gather < 10; ++gather) {
+    world.Iterate(kIterations, [](int) { return 0.001; });
+    for (int rank = 0; rank < 2; ++rank) {
+      world.arrivals(rank).measurements.assign(1, {});
+      StopwatchArrivals& arrivals = world.arrivals(rank).measurements[0];
+      arrivals.name = "loss";
+      const int64_t late = gather == 9 && rank == 1 ? 3'000'000 : 0;
+      for (int i = gather * kIterations; i < (gather + 1) * kIterations; ++i) {
+        arrivals.arrivals.push_back({i, late + i * int64_t{20'000'000}});
+      }
+    }
+    stats = world.Gather();
+  }
+  ASSERT_TRUE(stats.arrivals(0).hold_up().recent());
+  for (int rank = 0; rank < 2; ++rank) world.arrivals(rank).measurements.clear();
+  const HoldUp last = world.Gather().arrivals(0).hold_up();
+  EXPECT_EQ(last.DebugString(), stats.arrivals(0).hold_up().DebugString());
+  EXPECT_GT(last.share_of_iteration(), 0.2);
+}
+
 TEST(StatsGatherer, RanksOfDifferentGroupsAreNotMatched) {
   // Ranks 0 and 1 do stage 0, 2 and 3 stage 1, which is heavier and comes later; nobody is slow.
   std::vector<StatsGathererOptions> options(4);
