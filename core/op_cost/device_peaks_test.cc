@@ -1,5 +1,10 @@
 #include "ott/core/op_cost/device_peaks.h"
 
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
 #include "gtest/gtest.h"
 
 namespace ott {
@@ -24,11 +29,43 @@ TEST(DevicePeaks, DevicesAreFoundByTheNameTheDriverTells) {
   for (const std::string& name : KnownGpus()) EXPECT_EQ(PeaksByName(name)->name, name);
 }
 
+// Smaller types are faster by powers of two.
+TEST(DevicePeaks, RatesOfADeviceStandInTheRatiosOfItsHardware) {
+  for (const std::string& name : KnownGpus()) {
+    const DevicePeaks peaks = PeaksByName(name).value();
+    EXPECT_GE(peaks.memory, 300e9) << name;
+    EXPECT_LE(peaks.memory, 8000e9) << name;
+    EXPECT_GE(peaks.fp32, 8e12) << name;
+    EXPECT_LE(peaks.fp32, 170e12) << name;
+    EXPECT_GE(std::min({peaks.fp64, peaks.fp64_tensor, peaks.tf32_tensor, peaks.int8_tensor}), 0) << name;
+    // Those of H20 and of integers of B300 were cut by other numbers.
+    const bool is_cut = name == "H20" || name == "B300" || name == "GB300";
+    std::vector<double> ratios = {peaks.fp64 / peaks.fp32, peaks.fp64_tensor / peaks.fp32};
+    if (is_cut) ratios.clear();
+    if (peaks.tf32_tensor > 0) {
+      ratios.insert(ratios.end(),
+                    {peaks.fp16_tensor / peaks.tf32_tensor, peaks.fp8_tensor / peaks.tf32_tensor});
+      if (!is_cut) ratios.push_back(peaks.int8_tensor / peaks.tf32_tensor);
+      EXPECT_GE(peaks.tf32_tensor, 0.99 * peaks.fp32) << name;
+    }
+    for (const double ratio : ratios) {
+      EXPECT_GE(ratio, 0) << name;
+      if (ratio == 0) continue;
+      EXPECT_NEAR(std::exp2(std::round(std::log2(ratio))) / ratio, 1, 0.03) << name << " " << ratio;
+    }
+  }
+}
+
 TEST(DevicePeaks, ArchitecturesGiveWhatDataSheetsSay) {
-  // A100: 108 multiprocessors at 1.41 GHz; V100: 80 at 1.53 GHz; T4: 40 at 1.59 GHz.
-  EXPECT_NEAR(PeaksOf("", 8, 0, 108, 1.41e9, 0)->fp16_tensor, 312e12, 1e12);
-  EXPECT_NEAR(PeaksOf("", 8, 0, 108, 1.41e9, 0)->fp32, 19.5e12, 0.1e12);
-  EXPECT_NEAR(PeaksOf("", 8, 0, 108, 1.41e9, 0)->tf32_tensor, 156e12, 1e12);
+  // 108 multiprocessors at 1.41 GHz.
+  const DevicePeaks a100 = PeaksOf("", 8, 0, 108, 1.41e9, 0).value();
+  const DevicePeaks sheet = PeaksByName("A100").value();
+  for (double DevicePeaks::*const rate :
+       {&DevicePeaks::fp64, &DevicePeaks::fp32, &DevicePeaks::fp64_tensor, &DevicePeaks::tf32_tensor,
+        &DevicePeaks::fp16_tensor, &DevicePeaks::fp8_tensor, &DevicePeaks::int8_tensor}) {
+    EXPECT_NEAR(a100.*rate, sheet.*rate, 0.005 * sheet.*rate);
+  }
+  // V100: 80 at 1.53 GHz; T4: 40 at 1.59 GHz.
   EXPECT_NEAR(PeaksOf("", 7, 0, 80, 1.53e9, 0)->fp16_tensor, 125e12, 1e12);
   EXPECT_NEAR(PeaksOf("", 7, 5, 40, 1.59e9, 0)->fp16_tensor, 65e12, 1e12);
   // H100 SXM: 132 at 1.83 GHz.

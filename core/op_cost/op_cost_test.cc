@@ -1,12 +1,15 @@
 #include "ott/core/op_cost/op_cost.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 
 namespace ott {
@@ -215,6 +218,70 @@ TEST(OpCost, Convolutions) {
   OpDescription sizes = Op("cudnn_convolution", {T({64, 64, 56, 56}), T({64, 64, 1, 1})});
   sizes.tensors_only = true;
   EXPECT_FALSE(CostOf(sizes, kForward, std::nullopt).flops.has_value());
+}
+
+// Where the numbers of a convolution stand is what PyTorch's schemas say, read from 2.13's torch.ops.aten.
+TEST(OpCost, ConvolutionsByPositionAreThoseByName) {
+  const std::pair<const char*, const char*> schemas[] = {
+      {"conv1d", "bias stride padding dilation groups"},
+      {"conv2d", "bias stride padding dilation groups"},
+      {"conv3d", "bias stride padding dilation groups"},
+      {"conv_transpose1d", "bias stride padding output_padding groups dilation"},
+      {"conv_transpose2d", "bias stride padding output_padding groups dilation"},
+      {"conv_transpose3d", "bias stride padding output_padding groups dilation"},
+      {"convolution", "bias stride padding dilation transposed output_padding groups"},
+      {"convolution_overrideable", "bias stride padding dilation transposed output_padding groups"},
+      {"cudnn_convolution", "padding stride dilation groups"},
+      {"cudnn_convolution_transpose", "padding output_padding stride dilation groups"},
+      {"cudnn_convolution_relu", "bias stride padding dilation groups"},
+      {"miopen_convolution", "bias padding stride dilation groups"},
+      {"miopen_depthwise_convolution", "bias padding stride dilation groups"},
+      {"miopen_convolution_transpose", "bias padding output_padding stride dilation groups"},
+      {"miopen_convolution_relu", "bias stride padding dilation groups"},
+      {"mkldnn_convolution", "bias padding stride dilation groups"},
+      {"_conv_depthwise2d", "kernel_size bias stride padding dilation"},
+      {"conv_depthwise3d", "kernel_size bias stride padding dilation"},
+      {"thnn_conv2d", "kernel_size bias stride padding"},
+      {"_slow_conv2d_forward", "kernel_size bias stride padding"},
+      {"slow_conv3d", "kernel_size bias stride padding"},
+      {"slow_conv3d_forward", "kernel_size bias stride padding"},
+      {"slow_conv_dilated2d", "kernel_size bias stride padding dilation"},
+      {"slow_conv_dilated3d", "kernel_size bias stride padding dilation"},
+      {"slow_conv_transpose2d", "kernel_size bias stride padding output_padding dilation"},
+      {"slow_conv_transpose3d", "kernel_size bias stride padding output_padding dilation"},
+  };
+  for (const auto& [name, schema] : schemas) {
+    const std::string_view op = name;
+    const size_t dimensions = op.find("1d") != op.npos ? 1 : op.find("3d") != op.npos ? 3 : 2;
+    const std::vector<std::string> parameters = absl::StrSplit(schema, ' ');
+    const bool has_groups = std::count(parameters.begin(), parameters.end(), "groups") > 0;
+    for (const bool transposed : {false, true}) {
+      Shape x(dimensions + 2, 20), w(dimensions + 2, 3);
+      x[0] = 1;
+      x[1] = w[0] = 4;
+      w[1] = has_groups ? 2 : 4;
+      std::vector<OpArgument> by_position = {T(x), T(w)}, by_name = {T(x), T(w)};
+      for (const std::string& parameter : parameters) {
+        const auto all = [&](double value) { return std::vector<double>(dimensions, value); };
+        const std::vector<double> numbers = parameter == "bias"          ? std::vector<double>()
+                                            : parameter == "kernel_size" ? all(3)
+                                            : parameter == "stride"      ? all(4)
+                                            : parameter == "padding"     ? all(2)
+                                            : parameter == "dilation"    ? all(5)
+                                            : parameter == "transposed"
+                                                ? std::vector<double>{transposed ? 1.0 : 0.0}
+                                            : parameter == "groups" ? std::vector<double>{2}
+                                                                    : all(1);
+        by_position.push_back(N("", numbers));
+        if (!numbers.empty() && parameter != "kernel_size") by_name.push_back(N(parameter, numbers));
+      }
+      const OpCost expected = CostOf(Op(name, by_name), kForward, std::nullopt);
+      const OpCost cost = CostOf(Op(name, by_position), kForward, std::nullopt);
+      ASSERT_TRUE(expected.flops.has_value()) << name;
+      EXPECT_EQ(cost.flops, expected.flops) << name;
+      EXPECT_EQ(cost.bytes, expected.bytes) << name;
+    }
+  }
 }
 
 TEST(OpCost, Attention) {
