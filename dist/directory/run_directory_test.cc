@@ -13,9 +13,11 @@
 namespace ott {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
+using ::testing::StartsWith;
 
 class RunDirectoryTest : public ::testing::Test {
  protected:
@@ -165,6 +167,19 @@ TEST_F(RunDirectoryTest, WhatRanksOfTheLatestStartLeftIsFound) {
     std::set<int64_t> iterations = {7};
     for (const int rank : {0, 3}) AddDumpedIterations(attempt, rank, &iterations);
     EXPECT_THAT(iterations, ElementsAre(7, 20));
+  }
+}
+
+TEST_F(RunDirectoryTest, WhatAnotherVersionWroteIsNamedWithTheFile) {
+  for (const bool is_known : {true, false}) {
+    std::ofstream(run_dir_ + "/run.json") << R"({"world_size": 2)" << (is_known ? "}" : R"(, "moons": 3})");
+    std::string unknown;
+    EXPECT_TRUE(ReadRunInfo(run_dir_, &unknown).ok());
+    if (is_known) {
+      EXPECT_EQ(unknown, "");
+    } else {
+      EXPECT_THAT(unknown, AllOf(StartsWith(run_dir_ + "/run.json: "), HasSubstr("moons")));
+    }
   }
 }
 
