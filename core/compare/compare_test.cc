@@ -14,6 +14,7 @@
 #include "ott/core/compare/report.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/dump/json_reader.h"
+#include "ott/core/dump/json_writer.h"
 #include "ott/core/json/json_cursor.h"
 
 namespace ott {
@@ -412,6 +413,25 @@ TEST_F(CompareTest, CsvReportHasALineForEachResult) {
   EXPECT_EQ(columns(lines[1]), columns(lines[0]));
   EXPECT_EQ(lines[2], "\"c,\"\"d\",missing,,,,,,,,,,,,,,,,,,a tensor");
   EXPECT_EQ(columns(lines[2]), columns(lines[0]) + 1);
+}
+
+TEST_F(CompareTest, JsonAndCsvReportsHaveTheSameFigures) {
+  const TreeComparison comparison = CompareTrees(ValueMap{{"a", a_}}, ValueMap{{"a", b_}});
+  const Value report = ParseJson(ToJson(comparison)).value();
+  const ValueMap& figures = report.map().Find("results")->list()[0].map();
+  const std::vector<std::string> lines = absl::StrSplit(ToCsv(comparison), '\n');
+  const std::vector<std::string> names = absl::StrSplit(lines[0], ',');
+  const std::vector<std::string> fields = absl::StrSplit(lines[1], ',');
+  ASSERT_EQ(fields.size(), names.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == "shape" || names[i] == "detail") continue;
+    const Value* figure = figures.Find(names[i]);
+    ASSERT_NE(figure, nullptr) << names[i];
+    if (figure->is_map()) figure = figure->map().Find("error");
+    const std::string text =
+        figure->kind() == Value::Kind::kString ? figure->string_value() : ToJson(*figure).value();
+    EXPECT_EQ(text, fields[i]) << names[i];
+  }
 }
 
 TEST_F(CompareTest, JUnitReportFailsWhatDoesNotPass) {
