@@ -261,6 +261,22 @@ TEST(OpCost, ConvolutionsByPositionAreThoseByName) {
   }
 }
 
+// The numbers of c10/core/ScalarType.h.
+TEST(OpCost, TypesByNumberAreThoseByName) {
+  const std::pair<int, const char*> types[] = {
+      {0, "uint8"},   {1, "int8"},      {2, "int16"},        {3, "int32"},          {4, "int64"},
+      {5, "float16"}, {6, "float32"},   {7, "float64"},      {9, "complex64"},      {10, "complex128"},
+      {11, "bool"},   {15, "bfloat16"}, {23, "float8_e5m2"}, {24, "float8_e4m3fn"}, {27, "uint16"},
+      {28, "uint32"}, {29, "uint64"}};
+  for (const auto& [number, name] : types) {
+    const OpCost by_name = CostOf(Op("to", {T({10}), Text("dtype", name)}), kForward, std::nullopt);
+    const OpCost by_number =
+        CostOf(Op("to", {T({10}), N("dtype", {static_cast<double>(number)})}), kForward, std::nullopt);
+    ASSERT_TRUE(by_name.bytes.has_value()) << name;
+    EXPECT_EQ(by_number.bytes, by_name.bytes) << name;
+  }
+}
+
 TEST(OpCost, Attention) {
   const auto qkv = [](Shape q, Shape kv, double causal) {
     return std::vector<OpArgument>{T(q, kF16), T(kv, kF16), T(kv, kF16), N("is_causal", {causal})};
