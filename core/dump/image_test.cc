@@ -50,6 +50,15 @@ TEST(Image, RangeIsScaledTo255) {
   EXPECT_THAT(ElementsOf<double>(image.original_range), ElementsAre(-1, 1));
 }
 
+TEST(Image, StridesDoNotMatter) {
+  const float data[6] = {0, 3, 1, 4, 2, 8};
+  const float transposed[6] = {0, 1, 2, 3, 4, 8};
+  const Image image =
+      MakeImage(TensorView(data, DType::kFloat32, {2, 3}, {1, 2}), DumpFormat::kImageI).value();
+  EXPECT_EQ(PixelsOf(image),
+            PixelsOf(MakeImage(TensorView(transposed, {2, 3}), DumpFormat::kImageI).value()));
+}
+
 TEST(Image, ConstantImageIsBlack) {
   const float data[4] = {7, 7, 7, 7};
   const Image image = MakeImage(TensorView(data, {2, 2}), DumpFormat::kImageI).value();

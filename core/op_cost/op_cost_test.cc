@@ -516,6 +516,7 @@ TEST(OpCost, Collectives) {
     EXPECT_EQ(cost.bus_bytes, c.bus) << c.op;
     EXPECT_EQ(cost.bytes, c.bus) << c.op;
   }
+  EXPECT_EQ(CostOf(Op("all_reduce", {T({1000}), N("world_size", {1})}), kForward, std::nullopt).bus_bytes, 0);
   const OpCost alone = CostOf(Op("all_reduce", {T({1000})}), kForward, std::nullopt);
   EXPECT_EQ(alone.message_bytes, 4000);
   EXPECT_FALSE(alone.bus_bytes.has_value());
