@@ -831,6 +831,25 @@ TEST(DiagnoseHang, AJobThatEndedAllAtOnceCannotBeTold) {
   EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2));
 }
 
+TEST(DiagnoseHang, EachRankHasARowOfItsState) {
+  JobForTest test(8);
+  const int world = test.Group("dp0", {0, 1, 2, 3, 4, 5, 6, 7});
+  test.Call(0, world, 1, "allreduce");
+  test.job.ranks[2].finished = true;
+  test.job.ranks[3].left = true;
+  test.job.ranks[4].process = RankState::Process::kDead;
+  test.job.ranks[5].process = RankState::Process::kStopped;
+  test.job.ranks[6].process = RankState::Process::kSilent;
+  test.job.ranks[7].problem = "no recorder";
+  const HangVerdict verdict = Diagnose(test);
+  const std::vector<HangRank::State> expected = {HangRank::WAITS,  HangRank::WORKS,  HangRank::FINISHED,
+                                                 HangRank::LEFT,   HangRank::DEAD,   HangRank::STOPPED,
+                                                 HangRank::SILENT, HangRank::UNKNOWN};
+  std::vector<HangRank::State> states;
+  for (const HangRank& row : verdict.ranks()) states.push_back(row.state());
+  EXPECT_EQ(states, expected);
+}
+
 TEST(DiagnoseHang, RanksThatFinishedDoNotHang) {
   JobForTest test(4);
   for (RankState& rank : test.job.ranks) rank.finished = true;
