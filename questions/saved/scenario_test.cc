@@ -351,6 +351,22 @@ TEST(ScenarioReplayer, ARankIsSurelySlowFromStudentsQuantileOn) {
   }
 }
 
+TEST(ScenarioReplayer, ARankIsComparedWithTheOthersOfItsStage) {
+  std::mt19937_64 random(8);
+  OwnTimes own = RandomTimes(4, 12, 0.0001, random);
+  for (double& time : own[0][1]) time += 0.1;
+  for (const size_t rank : {2, 3}) {
+    for (double& time : own[0][rank]) time += 5;
+  }
+  for (const bool has_stages : {false, true}) {
+    ReplayJob job = MakeJob(own);
+    for (int rank = 0; rank < 4; ++rank) job.ranks[rank].stage = has_stages ? rank / 2 : 0;
+    const ScenarioReplayer replayer(job);
+    EXPECT_NEAR(replayer.SureExcess(1), has_stages ? 0.1 : 0, 0.01);
+    EXPECT_EQ(replayer.SureExcess(0), 0);
+  }
+}
+
 TEST(ScenarioReplayer, OfManyRanksThatAreAlikeHardlyOneIsSurelySlow) {
   std::mt19937_64 random(4);
   constexpr int kJobs = 800, kRanks = 8;
