@@ -37,7 +37,7 @@ struct Expected {
   CompareStatus status = CompareStatus::kBitwiseEqual;
   int64_t num_mismatched = 0;
   int64_t num_bits_differ = 0;
-  // Of finite elements, each with the first element that has it.
+  // The largest errors of finite elements, each with the first element that has it.
   std::optional<std::pair<double, int64_t>> max_abs_error;
   std::optional<std::pair<double, int64_t>> max_rel_error;
   double mean_abs_error = 0;

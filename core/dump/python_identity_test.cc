@@ -147,7 +147,7 @@ TEST_F(PythonIdentityTest, DoublesOfEveryMagnitude) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> exponent(-30, 30);
   for (int i = 0; i < 20000; ++i) doubles.push_back(std::pow(10, exponent(random)));
-  // Of few digits, which may be shorter with an exponent.
+  // Numbers of few digits may be shorter with an exponent.
   for (int exponent_of_ten = -20; exponent_of_ten < 25; ++exponent_of_ten) {
     for (const int digits : {1, -2, 12, -105, 1234, 98765})
       doubles.push_back(std::strtod(absl::StrCat(digits, "e", exponent_of_ten).c_str(), nullptr));

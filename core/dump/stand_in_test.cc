@@ -57,7 +57,7 @@ TEST(ListComparable, OfAStandInWithoutADigestTheNumbersAreListed) {
   const std::string name(kStatisticsName);
   EXPECT_THAT(PathsOf(ListComparable(ValueMap{{"a", ValueMap{{name, figures}}}})),
               ElementsAre("a." + name + ".mean", "a." + name + ".norm"));
-  // What has more beside it is a map of the program's.
+  // A map that holds more than the figures is one of the program's own.
   const Value more = ValueMap{{name, figures}, {"x", 1}};
   EXPECT_EQ(StatisticsOf(more), nullptr);
   EXPECT_THAT(PathsOf(ListComparable(ValueMap())), IsEmpty());

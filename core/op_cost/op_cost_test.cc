@@ -197,7 +197,7 @@ TEST(OpCost, Convolutions) {
   EXPECT_FALSE(CostOf(sizes, kForward, std::nullopt).flops.has_value());
 }
 
-// Where the numbers of a convolution stand is what PyTorch's schemas say, read from 2.13's torch.ops.aten.
+// The arguments of convolutions are in the order of PyTorch's schemas, as torch.ops.aten of 2.13 prints them.
 TEST(OpCost, ConvolutionsByPositionAreThoseByName) {
   const std::pair<const char*, const char*> schemas[] = {
       {"conv1d", "bias stride padding dilation groups"},

@@ -234,7 +234,7 @@ void StopwatchCore::AfterEnd(const HookedInterval& interval, StopwatchThread& th
   const uint64_t waited = hooks_.AfterEnd(interval);
   if (waited == 0) return;
   const uint64_t now = clock_.Ticks();
-  // One that was started by a call may have begun before what it ends in.
+  // A collective that was started by a call may have begun before the measurement that it ends in.
   const auto add_to = [&](StopwatchMeasurement& measurement, uint64_t start) {
     measurement.hooks.work.waiting.fetch_add(std::min(waited, Since(start, now)), std::memory_order_relaxed);
   };
@@ -341,7 +341,7 @@ StopwatchFrame* StopwatchCore::BeginScope(StopwatchMeasurement& measurement, Pla
   StopwatchFrame* const frame = thread.innermost.load(std::memory_order_relaxed);
   StopwatchRecord& record = *frame->record.load(std::memory_order_relaxed);
   StopwatchMeasurement& measurement = *record.measurement;
-  // Built where it is needed alone, as building it takes as long as measuring.
+  // Most scopes have no hooks, and building this for them would take as long as measuring.
   const auto hooked = [&]() -> HookedInterval {
     return {measurement.name, measurement.hooks, frame->hook_state, thread.work, true, false};
   };

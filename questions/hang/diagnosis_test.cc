@@ -668,7 +668,7 @@ TEST(DiagnoseHang, RanksThatComputeInOnePlaceWork) {
   test.job.ranks[2].cpu_share = 0.97;
   EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2));
   EXPECT_THAT(Diagnose(test).verdict(), HasSubstr("since 100 s, where it computes"));
-  // What several threads use is more than one CPU.
+  // Several threads use more than one CPU, which is said as one.
   JobForTest of_threads(2);
   for (RankState& rank : of_threads.job.ranks) rank.cpu_share = 1.4;
   EXPECT_THAT(Diagnose(of_threads).verdict(), HasSubstr("(100 % of a CPU"));

@@ -147,7 +147,7 @@ int64_t TimeInsideOfCollectives(const IterationSample& sample, const IterationBl
   std::vector<Interval> running;
   int64_t inside = 0;
   int64_t now = 0;
-  // Those that run stay the same until `then`.
+  // Counts the time until `then`, in which the same intervals run.
   const auto add_until = [&](int64_t then) {
     const bool has_both = std::any_of(running.begin(), running.end(), [&](const Interval& collective) {
       return collective.is_collective &&

@@ -338,7 +338,7 @@ TEST(ScenarioReplayer, ARankIsSurelySlowFromStudentsQuantileOn) {
         excess.back() += (rank == 1 ? 1 : -1.0 / (kRanks - 1)) * time / kStepsOfBatch;
       }
     }
-    // As many sets of ranks that may be the worst are tested in each kind.
+    // The level is shared by kRanks * kRanks sets of ranks that may be the worst, in each kind.
     const double level = kBlameError / (kRanks * kRanks * kNumKinds);
     const double least = StudentTQuantile(1 - level, static_cast<double>(excess.size()) - 1) *
                          std::sqrt(VarianceOfMean(excess));

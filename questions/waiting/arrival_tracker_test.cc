@@ -350,7 +350,7 @@ TEST(Hiccups, AreNamedWithTheIterationsAndTheirShareOfAllWaiting) {
       SizeIs(0));
 }
 
-// Where a rank sends to the others, nobody waits for these, and they are late at the next collective.
+// Nobody waits for the ranks that receive a broadcast, so these are late at the next collective instead.
 TEST(Hiccups, AreNobodysWhereAnotherRankIsLateAsOftenElsewhere) {
   std::mt19937_64 random(1);
   std::vector<int> late_rank;

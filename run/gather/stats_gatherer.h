@@ -155,7 +155,7 @@ class StatsGatherer {
   // Used on rank 0.
   StragglerTracker tracker_;
   ArrivalTracker arrivals_;
-  // Of the last gather that had some.
+  // The mean iteration of the last gather that had iterations.
   ArrivalTracker::MeanIteration recent_iteration_;
 };
 

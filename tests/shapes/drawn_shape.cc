@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kMillisecond = 1e-3;
 
-// What all ranks do one after the other in an iteration, or in each `every`-th one.
+// A piece is done by all ranks in each `every`-th iteration, one piece after the other.
 struct Piece {
   enum class Kind { kWork, kCollective, kBroadcast, kBegin, kWait };
   Kind kind = Kind::kWork;
@@ -20,7 +20,7 @@ struct Piece {
   int repeats = 1;
   Among among = Among::kAll;
   bool measured = false;
-  // Of one of the repeats, on a rank that has what is planted.
+  // Seconds that the first of the repeats takes longer on a rank that has what is planted.
   double planted = 0;
 };
 
