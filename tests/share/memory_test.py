@@ -11,7 +11,7 @@ os.chdir(os.environ["TEST_TMPDIR"])
 
 def memory_for(ranks):
     """The most that `ott` took for traces of so many ranks, in kB."""
-    subprocess.run([write_large, str(ranks), str(ranks), "120", "0"], check=True)
+    subprocess.run([write_large, str(ranks), str(ranks), "120", "0", "last"], check=True)
     process = subprocess.Popen([ott, "report", f"{ranks}/traces", "--threads", "1"], stdout=subprocess.PIPE)
     text = process.stdout.read()
     assert f"{ranks} trace".encode() in text, text
