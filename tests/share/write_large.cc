@@ -1,7 +1,8 @@
 // write_large DIR RANKS TRACE_MB DUMP_MB last|all: what RANKS ranks left, for tests/share/table.
 //
 //   DIR/traces                   of torch.profiler, TRACE_MB each
-//   DIR/reference, DIR/current   dumps, DUMP_MB each in tensors of 8 MB, whose last element differs, or all by rounding
+//   DIR/reference, DIR/current   dumps, DUMP_MB each in tensors of 8 MB, whose last element differs, or all
+//   by rounding
 
 #include <cstdint>
 #include <cstdlib>

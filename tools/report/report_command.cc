@@ -137,12 +137,13 @@ volatile std::sig_atomic_t g_interrupted = 0;
 
 void Interrupt(int) { g_interrupted = 1; }
 
+using Clock = std::chrono::steady_clock;
+
 // Sleeps until the next report, or until the user has enough.
-void Wait(std::chrono::duration<double> duration) {
-  const auto end = std::chrono::steady_clock::now() + duration;
-  while (g_interrupted == 0 && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
+void WaitUntil(Clock::time_point end) {
+  constexpr Clock::duration kLongest = std::chrono::milliseconds(100);
+  for (Clock::duration left; g_interrupted == 0 && (left = end - Clock::now()) > Clock::duration::zero();)
+    std::this_thread::sleep_for(std::min(left, kLongest));
 }
 
 // Keeps reports of many ranks to a small share of a core, so that those that compute here are not disturbed.
@@ -152,12 +153,12 @@ class Budget {
  public:
   explicit Budget(int every_seconds) : every_(every_seconds) {}
 
-  // Returns how long to wait after a report that took so much CPU time.
-  std::chrono::duration<double> PauseAfter(double cpu_seconds) {
+  // Returns the time from the begin of a report, which took so much CPU time, to the begin of the next one.
+  Clock::duration PeriodAfter(double cpu_seconds) {
     saved_ -= cpu_seconds;
-    const double pause = std::max(every_, -saved_ / kShareOfCore);
-    saved_ = std::min(saved_ + pause * kShareOfCore, kMostSaved);
-    return std::chrono::duration<double>(pause);
+    const double period = std::max(every_, -saved_ / kShareOfCore);
+    saved_ = std::min(saved_ + period * kShareOfCore, kMostSaved);
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(period));
   }
 
  private:
@@ -177,7 +178,8 @@ absl::StatusOr<int> Follow(const ReportFlags& flags) {
   Budget budget(flags.every_seconds);
   const bool replaces = flags.format == "text" && StyleOfStandardOutput("auto").width > 0;
   while (true) {
-    const std::clock_t begin = std::clock();
+    const Clock::time_point begin = Clock::now();
+    const std::clock_t cpu_begin = std::clock();
     absl::StatusOr<Report> report = MakeReport(flags, before ? &*before : nullptr);
     if (absl::IsInvalidArgument(report.status())) return report.status();
     if (replaces) std::fputs("\033[H\033[2J", stdout);
@@ -191,7 +193,8 @@ absl::StatusOr<int> Follow(const ReportFlags& flags) {
       std::printf("waiting: %s\n", EscapeControlCharacters(std::string(report.status().message())).c_str());
     }
     if (std::fflush(stdout) != 0) return kExitCouldNotTell;
-    Wait(budget.PauseAfter(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC));
+    const double cpu_seconds = static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC;
+    WaitUntil(begin + budget.PeriodAfter(cpu_seconds));
     if (g_interrupted != 0) return exit_code;
   }
 }
