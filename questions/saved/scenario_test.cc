@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +15,7 @@
 #include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/location.h"
 #include "ott/core/statistics/policy.h"
+#include "questions/saved/full_replay.h"
 #include "questions/saved/part_replayer.h"
 
 namespace ott::saved {
@@ -322,6 +325,60 @@ TEST(PartReplayer, SavingsAndSlowdownsAreAsDefined) {
     std::sort(excesses.begin(), excesses.end());
     replay.SortByExcess(ranks);
     for (size_t at = 0; at < ranks.size(); ++at) EXPECT_EQ(ranks[at], excesses[at].second) << i;
+  }
+}
+
+// The step's end waits for the longest reduction, and before that for the rank that came to it last.
+TEST(FullReplay, ErrorAndCriticalPathAreAsDefined) {
+  std::mt19937_64 random(9);
+  for (int i = 0; i < 50; ++i) {
+    const int num_ranks = 1 + i % 4;
+    OwnTimes own = RandomTimes(num_ranks, 5, 0.3, random);
+    for (auto& of_place : own) {
+      for (auto& of_rank : of_place) {
+        for (double& time : of_rank) time = std::round(time * 1024) / 1024;  // without rounding of sums
+      }
+    }
+    ReplayJob job = MakeJob(own);
+    OwnTimes delayed = own;
+    for (size_t at = 0; at < job.operations.size(); ++at) {
+      ReplayJob::Operation& operation = job.operations[at];
+      operation.delay = 0.1 * static_cast<double>(random() % 4);
+      size_t step = 0;
+      while (job.graph.OperationsOf(static_cast<int>(step)).second <= static_cast<int32_t>(at)) ++step;
+      // A delay of the reduction comes before the others can begin it.
+      (operation.kind == kReduce ? delayed[0] : delayed[operation.place])[operation.rank][step] +=
+          operation.delay;
+    }
+    double difference = 0, total = 0;
+    std::map<std::pair<int, int>, double> seconds;
+    for (size_t step = 0; step < 5; ++step) {
+      job.steps[step].measured_seconds = static_cast<double>(5 + random() % 10);
+      difference += std::abs(SecondsOfStep(delayed, step) - job.steps[step].measured_seconds);
+      total += job.steps[step].measured_seconds;
+      const auto longest = [&](int first_place, int end_place) {
+        std::vector<double> of_rank(num_ranks);
+        for (int place = first_place; place < end_place; ++place) {
+          for (int rank = 0; rank < num_ranks; ++rank)
+            of_rank[rank] += own[place][rank].empty() ? 0 : own[place][rank][step];
+        }
+        return static_cast<int>(std::max_element(of_rank.begin(), of_rank.end()) - of_rank.begin());
+      };
+      const int last = longest(0, kNumPlaces - 1), longest_reduction = longest(kNumPlaces - 1, kNumPlaces);
+      for (int place = 0; place < kNumPlaces - 1; ++place) {
+        if (!own[place][last].empty()) seconds[{last, kKindOfPlace[place]}] += own[place][last][step];
+      }
+      seconds[{longest_reduction, kReduce}] += own[kNumPlaces - 1][longest_reduction][step];
+    }
+    EXPECT_NEAR(ReplayError(job), difference / total, 1e-9) << i;
+    const std::vector<PathPart> path = FindCriticalPath(job);
+    ASSERT_EQ(path.size(), seconds.size()) << i;
+    for (size_t part = 0; part < path.size(); ++part) {
+      EXPECT_NEAR(path[part].seconds, (seconds[{path[part].rank, path[part].kind}]), 1e-9) << i;
+      EXPECT_LE(path[part].seconds, path[part == 0 ? 0 : part - 1].seconds) << i;
+    }
+    for (ReplayJob::Step& step : job.steps) step.measured_seconds = 0;
+    EXPECT_EQ(ReplayError(job), 1);
   }
 }
 
