@@ -328,7 +328,20 @@ TEST_F(OriginOfHandWrittenLogs, OfARandomProgramTheWrongOperationOrInputIsNamed)
     EXPECT_EQ(verdict->num_only_in_reference() + verdict->num_only_in_current() + verdict->num_renamed(), 0);
     EXPECT_EQ(verdict->num_swallow_after(), 0);
     // Its result reaches these.
-    EXPECT_EQ(verdict->num_differ_after(), program.Reached(RandomProgram::kParameters + named).size());
+    std::vector<int> reached = program.Reached(RandomProgram::kParameters + named);
+    EXPECT_EQ(verdict->num_differ_after(), reached.size());
+    // In the picture each operation is a part, of which differ it and these, and what read the same
+    // parameter.
+    const int first_of_iteration = iteration * RandomProgram::kOperations;
+    EXPECT_EQ(verdict->origin_part(), first_of_iteration + named);
+    if (is_input) reached = readers;
+    reached.push_back(named);
+    ASSERT_EQ(verdict->differences_size(), 2 * RandomProgram::kOperations);
+    for (int part = 0; part < verdict->differences_size(); ++part) {
+      EXPECT_EQ(verdict->differences(part) > 0,
+                std::count(reached.begin(), reached.end(), part - first_of_iteration) > 0)
+          << trial << ", part " << part;
+    }
   }
 }
 

@@ -1,0 +1,210 @@
+// Updates of random weights against what was done to them.
+
+#include "ott/questions/origin/updates.h"
+
+#include <cmath>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "ott/core/digest/digest_and_statistics.h"
+#include "ott/core/op_log/op_log.h"
+#include "ott/core/tensor/tensor_view.h"
+
+namespace ott::origin {
+namespace {
+
+using Elements = std::vector<float>;
+
+// What an optimizer read and wrote: its result is the weights and what it adds to them.
+struct LoggedUpdate {
+  Elements weights, gradient, result;
+  OpRole role = OpRole::kUpdate;
+  std::string name = "w";  // of the result
+};
+
+// Logs an operation each.
+LoggedOps LogUpdates(const std::vector<LoggedUpdate>& updates) {
+  static int number = 0;
+  OpLog::Options options;
+  options.path = testing::TempDir() + "/updates_test_" + std::to_string(++number);
+  std::filesystem::remove(options.path);
+  const std::unique_ptr<OpLog> log = OpLog::Create(options).value();
+  EXPECT_TRUE(log->BeginIteration(0).ok());
+  for (const LoggedUpdate& update : updates) {
+    const auto view = [](const Elements& elements) {
+      return TensorView(elements.data(), absl::Span<const int64_t>({static_cast<int64_t>(elements.size())}));
+    };
+    const TensorView weights = view(update.weights), gradient = view(update.gradient),
+                     result = view(update.result);
+    const OpArg args[] = {OpArg("g", gradient), OpArg("w", weights)};
+    const OpArg out(update.name.c_str(), result);
+    ObservedOp op;
+    op.name = "sgd";
+    op.role = update.role;
+    op.args = args;
+    void* const handle = log->Begin(op);
+    log->AddOutputs(handle, {&out, 1});
+    log->End(handle);
+  }
+  EXPECT_TRUE(log->Finish().ok());
+  return ReadOpLog(options.path).value();
+}
+
+Elements Normal(size_t count, float deviation, std::mt19937_64& random) {
+  std::normal_distribution<float> normal(0, deviation);
+  Elements elements(count);
+  for (float& element : elements) element = normal(random);
+  return elements;
+}
+
+Elements Add(Elements a, const Elements& b, float times) {
+  for (size_t i = 0; i < a.size(); ++i) a[i] += times * b[i];
+  return a;
+}
+
+LoggedUpdate Sgd(const Elements& weights, const Elements& gradient) {
+  return {weights, gradient, Add(weights, gradient, -0.1f)};
+}
+
+IncrementExcess ExcessOf(const LoggedUpdate& a, const LoggedUpdate& b, const LoggedUpdate& perturbed) {
+  const LoggedOps ops = LogUpdates({a, b, perturbed});
+  return *ExcessOfIncrement(ops.ops[0], ops.ops[1], ops.ops[2], 2, RoundedOutputOf(ops.ops[0], 2, 1));
+}
+
+TEST(InputUpdated, IsTheInputOfTheOutputsNameAndSize) {
+  const Elements weights(5, 1), gradient(5, 2);
+  const LoggedOps ops = LogUpdates({{weights, gradient, gradient},
+                                    {weights, gradient, gradient, OpRole::kOperation},
+                                    {weights, gradient, gradient, OpRole::kUpdate, "g"},
+                                    {weights, gradient, gradient, OpRole::kUpdate, "v"},
+                                    {Elements(6, 1), gradient, gradient}});
+  const int expected[] = {1, -1, 0, -1, -1};
+  for (size_t i = 0; i < ops.ops.size(); ++i) EXPECT_EQ(InputUpdated(ops.ops[i], 2), expected[i]) << i;
+}
+
+TEST(StepAllowance, IsOfWhatIsAddedOverTheResult) {
+  std::mt19937_64 random(1);
+  for (const size_t count : {1, 7, 300}) {
+    const LoggedUpdate update = Sgd(Normal(count, 1, random), Normal(count, 1, random));
+    LoggedUpdate none = update;
+    none.role = OpRole::kOperation;
+    LoggedUpdate zero = update;
+    zero.result.assign(count, 0);
+    const LoggedOps ops = LogUpdates({update, none, zero});
+    const float* const before = ops.ops[0].sketch(1);
+    const float* const after = ops.ops[0].sketch(2);
+    double squares = 0;
+    for (int i = 0; i < TensorSketch::kNumSums; ++i)
+      squares += std::pow(static_cast<double>(after[i]) - before[i], 2);
+    // An element may jump by three times the mean.
+    EXPECT_NEAR(StepAllowance(ops.ops[0], 2, 4),
+                3 * std::sqrt(4 * squares / static_cast<double>(count)) / ops.ops[0].norm(2), 1e-12);
+    EXPECT_EQ(StepAllowance(ops.ops[1], 2, 4), 0);
+    EXPECT_EQ(StepAllowance(ops.ops[2], 2, 4), 0);
+  }
+}
+
+// Gradients differ by a share of `noise`, in the run and in the perturbed one.
+struct NoisyRuns {
+  NoisyRuns(size_t count, float noise, std::mt19937_64& random)
+      : weights(Normal(count, 1, random)),
+        gradient(Normal(count, 1, random)),
+        of_b(Add(gradient, Normal(count, noise, random), 1)),
+        a(Sgd(weights, gradient)),
+        b(Sgd(weights, of_b)),
+        perturbed(Sgd(weights, Add(gradient, Normal(count, noise, random), 1))) {}
+
+  Elements weights, gradient, of_b;
+  LoggedUpdate a, b, perturbed;
+};
+
+TEST(ExcessOfIncrement, WhatIsOffByMoreThanIsUnseenIsSeenAndNothingElse) {
+  std::mt19937_64 random(2);
+  for (int trial = 0; trial < 200; ++trial) {
+    const float noise = trial % 3 == 0 ? 0 : trial % 3 == 1 ? 1e-5f : 1e-4f;
+    const NoisyRuns runs(100 + random() % 2000, noise, random);
+    const IncrementExcess right = ExcessOf(runs.a, runs.b, runs.perturbed);
+    EXPECT_LE(right.times(), 1) << trial;
+    EXPECT_EQ(right.scale, 1) << trial;
+    EXPECT_FALSE(right.is_doubtful) << trial;
+    EXPECT_GT(right.unseen, 0) << trial;
+    EXPECT_LT(right.unseen, 0.1) << trial;
+    // A learning rate that is off.
+    for (const float off : {-4.0f, -0.3f, 0.3f, 4.0f}) {
+      LoggedUpdate wrong = runs.b;
+      const float share = off * static_cast<float>(right.unseen);
+      wrong.result = Add(runs.weights, runs.of_b, -0.1f * (1 + share));
+      const IncrementExcess excess = ExcessOf(runs.a, wrong, runs.perturbed);
+      EXPECT_EQ(excess.times() > 1, std::abs(off) > 1) << trial << ", " << off << " times " << right.unseen;
+      if (std::abs(off) > 1) {
+        EXPECT_NEAR(excess.difference, std::abs(share), 0.3 * std::abs(share)) << trial;
+      }
+    }
+    // Elements that were not updated, and more of them are no multiple of the reference's.
+    LoggedUpdate partial = runs.b;
+    for (size_t i = 0; i < partial.result.size(); i += 4)
+      partial.result[i] = 2 * runs.weights[i] - partial.result[i];
+    EXPECT_GT(ExcessOf(runs.a, partial, runs.perturbed).times(), 1) << trial;
+  }
+}
+
+// The first step of Adam is the gradient's sign: where that passes zero, it jumps.
+TEST(ExcessOfIncrement, ElementsWhoseGradientPassesZeroMayJumpAndOthersMayNot) {
+  std::mt19937_64 random(3);
+  const auto with_signs = [](LoggedUpdate update, float rate) {
+    for (size_t i = 0; i < update.result.size(); ++i)
+      update.result[i] = update.weights[i] - (update.gradient[i] > 0 ? rate : -rate);
+    return update;
+  };
+  struct Case {
+    size_t count;
+    float noise;
+    bool may_jump_in_many;
+  };
+  for (int trial = 0; trial < 20; ++trial) {
+    for (const auto& [count, noise, may_jump_in_many] : {Case{100, 1e-6f, false},
+                                                         {100, 1e-4f, false},
+                                                         {1000, 1e-5f, false},
+                                                         {1000, 1e-4f, false},
+                                                         {1000, 1e-3f, true}}) {
+      const NoisyRuns runs(count, noise, random);
+      const LoggedUpdate a = with_signs(runs.a, 0.1f), perturbed = with_signs(runs.perturbed, 0.1f);
+      const IncrementExcess right = ExcessOf(a, with_signs(runs.b, 0.1f), perturbed);
+      EXPECT_LE(right.times(), 1) << count << " " << noise;
+      EXPECT_FALSE(right.is_doubtful) << count << " " << noise;
+      const IncrementExcess larger = ExcessOf(a, with_signs(runs.b, 0.15f), perturbed);
+      if (!may_jump_in_many) {
+        EXPECT_GT(larger.times(), 1) << count << " " << noise;
+        EXPECT_NEAR(larger.scale, 1.5, 0.1) << count << " " << noise;
+      }
+      EXPECT_EQ(larger.is_doubtful, may_jump_in_many) << count << " " << noise;
+      // An update that is off in all elements, by no multiple of the reference's.
+      LoggedUpdate off = with_signs(runs.b, 0.1f);
+      off.result = Add(off.result, Normal(count, 0.1f, random), 1);
+      const IncrementExcess wrong = ExcessOf(a, off, perturbed);
+      EXPECT_GT(wrong.times(), 1) << count << " " << noise;
+      EXPECT_EQ(wrong.scale, 1) << count << " " << noise;
+      EXPECT_EQ(wrong.is_doubtful, may_jump_in_many) << count << " " << noise;
+    }
+  }
+}
+
+TEST(ExcessOfIncrement, OfWhatAddsNothingOrIsNoUpdateNothingIsKnown) {
+  std::mt19937_64 random(4);
+  const NoisyRuns runs(100, 1e-4f, random);
+  LoggedUpdate still = runs.a, other = runs.a, zero = runs.a;
+  still.result = still.weights;
+  other.name = "v";
+  zero.result.assign(100, 0);
+  for (const LoggedUpdate& a : {still, other, zero}) {
+    const LoggedOps ops = LogUpdates({a, runs.b, runs.perturbed});
+    EXPECT_FALSE(ExcessOfIncrement(ops.ops[0], ops.ops[1], ops.ops[2], 2, RoundedOutputOf(ops.ops[0], 2, 1)));
+  }
+}
+
+}  // namespace
+}  // namespace ott::origin
