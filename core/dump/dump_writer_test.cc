@@ -4,8 +4,11 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
@@ -16,9 +19,11 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/dump/adding_order.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/image.h"
 #include "ott/core/dump/json_reader.h"
+#include "ott/core/dump/json_writer.h"
 #include "ott/core/dump/stand_in.h"
 #include "ott/core/tensor/tensor_statistics.h"
 
@@ -150,21 +155,28 @@ TEST(WriteDump, EachTensorIsListedAndReadBackAsItWasToBeStored) {
     }
     if (seed % 4 == 1) contents.reference = &reference;
     if (contents.reference == nullptr) in_reference.clear();
-    std::vector<std::string> backwards;
-    for (const NamedTensor& tensor : tensors.tensors()) backwards.insert(backwards.begin(), tensor.path);
-    if (seed % 5 == 0) contents.tensors.order = &backwards;
+    const auto backwards = [](const RandomTree& tree) {
+      std::vector<std::string> paths;
+      for (const NamedTensor& tensor : tree.tensors()) paths.insert(paths.begin(), tensor.path);
+      return paths;
+    };
+    const std::vector<std::string> order_of_tensors = backwards(tensors), order_of_grads = backwards(grads);
+    if (seed % 5 == 0) contents.tensors.order = &order_of_tensors;
+    if (seed % 5 == 0) contents.grads.order = &order_of_grads;
 
     int64_t bytes_left = contents.max_bytes;
-    std::vector<Expected> expected = ListExpected(tensors, "tensors.json", in_reference, bytes_left);
-    if (seed % 5 == 0) {
-      std::stable_sort(expected.begin(), expected.end(), [&](const Expected& a, const Expected& b) {
-        const AddingOrder order(backwards);
-        return order.PlaceOf(a.tensor.path) < order.PlaceOf(b.tensor.path);
-      });
-    }
-    if (seed % 3 != 0) {
-      for (Expected& grad : ListExpected(grads, "grads.json", in_reference, bytes_left))
-        expected.push_back(std::move(grad));
+    std::vector<Expected> expected;
+    for (const RandomTree* const tree : {&tensors, &grads}) {
+      if (tree == &grads && seed % 3 == 0) continue;
+      std::vector<Expected> some =
+          ListExpected(*tree, tree == &tensors ? "tensors.json" : "grads.json", in_reference, bytes_left);
+      if (seed % 5 == 0) {
+        std::stable_sort(some.begin(), some.end(), [&](const Expected& a, const Expected& b) {
+          const AddingOrder order(backwards(*tree));
+          return order.PlaceOf(a.tensor.path) < order.PlaceOf(b.tensor.path);
+        });
+      }
+      expected.insert(expected.end(), some.begin(), some.end());
     }
     const std::string dir = MakeTestDir();
     ASSERT_EQ(WriteDump(dir, contents, seed % 2 == 0), absl::OkStatus()) << seed;
@@ -175,6 +187,12 @@ TEST(WriteDump, EachTensorIsListedAndReadBackAsItWasToBeStored) {
     EXPECT_EQ(dump.manifest->world_size, 8);
     EXPECT_EQ(dump.manifest->has_grads, seed % 3 != 0);
     EXPECT_EQ(dump.grads.has_value(), seed % 3 != 0);
+    const auto order_of = [&](const RandomTree& tree) {
+      return seed % 5 == 0 ? OrderUnlikeTrees(tree.root(), backwards(tree)) : std::vector<std::string>();
+    };
+    EXPECT_EQ(dump.manifest->tensor_order, order_of(tensors)) << seed;
+    EXPECT_EQ(dump.manifest->grad_order, seed % 3 == 0 ? std::vector<std::string>() : order_of(grads))
+        << seed;
     ASSERT_EQ(dump.manifest->tensors.size(), expected.size()) << seed;
     std::map<std::string, NamedTensor> read;
     for (const NamedTensor& tensor : ListComparable(dump.tensors))
@@ -215,6 +233,35 @@ TEST(WriteDump, EachTensorIsListedAndReadBackAsItWasToBeStored) {
     for (const auto& entry : std::filesystem::directory_iterator(dir)) there.insert(entry.path().filename());
     EXPECT_EQ(there, files) << seed;
   }
+}
+
+TEST(WriteDump, ValuesThatAreNoTensorsReadBackAsTheyWere) {
+  const Value tree = ValueMap{{"list", Value::List{Value::List{1, 2}, Value::List{3, 4}}},
+                              {"some", Value::List{1, -2.5, true, "x", Value(), Value::List{}, ValueMap{}}},
+                              {"bools", Value::List{true, false}},
+                              {"doubles", Value::List{0.5, 1.5, -3.0}},
+                              {"tensors", Value::List{TensorView(kData, DType::kFloat64, {2}),
+                                                      TensorView(kData + 2, DType::kFloat64, {2})}},
+                              {"map", ValueMap{{"n", 3}, {"l", Value::List{7}}}}};
+  DumpContents contents;
+  contents.tensors = {&tree};
+  const std::string dir = MakeTestDir();
+  ASSERT_EQ(WriteDump(dir, contents), absl::OkStatus());
+  const Value read = ReadDump(dir).value().tensors;
+  EXPECT_EQ(ToJson(read).value(), ToJson(tree).value());
+  const auto kinds = [](const Value& value) {
+    std::vector<Value::Kind> found;
+    const std::function<void(const Value&)> add = [&](const Value& one) {
+      found.push_back(one.kind());
+      if (one.is_list()) std::for_each(one.list().begin(), one.list().end(), add);
+      if (one.is_map()) {
+        for (const auto& [name, child] : one.map()) add(child);
+      }
+    };
+    add(value);
+    return found;
+  };
+  EXPECT_EQ(kinds(read), kinds(tree));
 }
 
 TEST(WriteDump, StatisticsAreThoseOfTheTensor) {
