@@ -315,13 +315,25 @@ TEST_F(RunStateTest, AProcessIsDeadStoppedOrAliveAsTheKernelSays) {
   CreateRecorders(1);
   EXPECT_EQ(Read()->ranks[0].process, Process::kAlive);
   RunStateEnvironment environment = RunStateEnvironment::Real();
-  environment.read_process = [](int64_t process) {
-    ProcessStatus status = ReadProcess(process);
-    status.state = 'T';
+  // Nobody else lives who could have missed one that is dead.
+  static char reported;
+  environment.read_process = [](int64_t number) {
+    ProcessStatus status = ReadProcess(number);
+    status.state = reported;
     return status;
   };
-  EXPECT_EQ(Read(environment)->ranks[0].process, Process::kStopped);
-  // The number was used again: this job is over, and nobody else lives who could have missed it.
+  for (const auto& [state, process] : {std::pair('R', Process::kAlive),
+                                       {'S', Process::kAlive},
+                                       {'D', Process::kAlive},
+                                       {'T', Process::kStopped},
+                                       {'t', Process::kStopped},
+                                       {'Z', Process::kUnknown},
+                                       {'X', Process::kUnknown},
+                                       {'\0', Process::kUnknown}}) {
+    reported = state;
+    EXPECT_EQ(Read(environment)->ranks[0].process, process) << state;
+  }
+  // The number was used again: this job is over.
   environment.read_process = [](int64_t) { return ProcessStatus{'R', 1}; };
   EXPECT_EQ(Read(environment)->ranks[0].process, Process::kUnknown);
 }

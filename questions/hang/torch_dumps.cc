@@ -279,7 +279,6 @@ class JobBuilder {
     RankState without_dump;
     without_dump.problem = "it left no dump";
     for (const auto& [rank, dump] : dumps_) {
-      world_size = std::max(world_size, rank + 1);
       for (const auto& [name, config] : dump.groups) {
         if (!config.second.empty()) world_size = std::max(world_size, config.second.back() + 1);
         AddGroup(rank, name, config.first, config.second);

@@ -133,14 +133,98 @@ TEST(OneDump, DoesNotSayThatNobodyWaits) {
   EXPECT_EQ(DiagnoseHang(*job, HangOptions()).answer(), HangVerdict::CANNOT_TELL);
 }
 
-TEST(OneDump, CountsNoOperationBelowZero) {
-  const std::string dump =
-      R"({"version": "2.1", "entries": [{"record_id": 1, "pg_id": 0, "process_group": ["0", "dp"], )"
-      R"("collective_seq_id": -9223372036854775808, "profiling_name": "nccl:all_reduce", "state": "started"}]})";
-  const absl::StatusOr<JobState> job = ParseTorchDumps({{0, dump}});
-  ASSERT_TRUE(job.ok()) << job.status();
-  ASSERT_EQ(job->ranks[0].operations.size(), 1);
-  EXPECT_EQ(job->ranks[0].operations[0].sequence, 0);
+// Fields that are missing, or not what they are to be, are not known; what is no entry is left out.
+TEST(OneDump, IsReadAsFarAsItsFieldsAreWhatTheyAreToBe) {
+  const auto entry = [](const std::string& fields) {
+    return absl::StrCat(R"({"process_group": ["7", "dp"], "pg_id": 5)", fields, "}");
+  };
+  const auto all_reduce = [&](const std::string& fields) {
+    return entry(R"(, "collective_seq_id": 12, "state": "completed", "profiling_name": "nccl:all_reduce")" +
+                 fields);
+  };
+  const auto read = [](const std::string& entries, const std::string& more = "") {
+    const absl::StatusOr<JobState> job =
+        ParseTorchDumps({{2, absl::StrCat(R"({"version": "2.1", "entries": [)", entries, "]", more, "}")}});
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() ? *job : JobState();
+  };
+  const auto operation = [&](const std::string& text) {
+    const JobState job = read(text);
+    EXPECT_EQ(job.ranks[2].operations.size(), 1) << text;
+    return job.ranks[2].operations.empty() ? JobOperation() : job.ranks[2].operations[0];
+  };
+  EXPECT_TRUE(read("1, [], \"x\", null").ranks[2].operations.empty());
+  EXPECT_EQ(read("7, " + all_reduce("")).ranks[2].operations.size(), 1);
+  for (const auto& [sizes, size] : {std::pair("[[3, 4]]", 12),
+                                    {"[[]]", 1},
+                                    {"[[0, 4]]", 0},
+                                    {"[[3, \"x\"]]", 0},
+                                    {"[[3], [4]]", -1},
+                                    {"[]", -1},
+                                    {"[7]", -1},
+                                    {"7", -1},
+                                    {"[[4611686018427387904, 4]]", -1}}) {
+    EXPECT_EQ(operation(all_reduce(absl::StrCat(", \"input_sizes\": ", sizes))).size, size) << sizes;
+  }
+  for (const auto& [number, sequence] :
+       {std::pair("3", 3), {"-5", 0}, {"-9223372036854775808", 4}, {"\"x\"", 4}, {"null", 4}}) {
+    EXPECT_EQ(operation(entry(absl::StrCat(R"(, "seq_id": 4, "profiling_name": "nccl:all_reduce", )",
+                                           R"("state": "started", "collective_seq_id": )", number)))
+                  .sequence,
+              sequence)
+        << number;
+  }
+  for (const auto& [state, progress] : {std::pair("completed", JobOperation::Progress::kCompleted),
+                                        {"started", JobOperation::Progress::kEntered}}) {
+    EXPECT_EQ(
+        operation(entry(absl::StrCat(R"(, "profiling_name": "nccl:broadcast", "state": ")", state, "\"")))
+            .progress,
+        progress);
+  }
+  for (const auto& [name, synchronizes] : {std::pair("all_reduce_barrier", true),
+                                           {"_all_gather_base", true},
+                                           {"reduce_scatter", true},
+                                           {"ALL_TO_ALL", false},
+                                           {"all_to_all", true},
+                                           {"broadcast", false},
+                                           {"reduce", false}}) {
+    const JobState job = read(entry(absl::StrCat(R"(, "profiling_name": "nccl:)", name, "\"")));
+    EXPECT_EQ(job.ranks[2].operations[0].synchronizes, synchronizes) << name;
+    EXPECT_EQ(job.names[job.ranks[2].operations[0].name], name);
+  }
+  // A message to nobody in the group is left out.
+  const std::string groups = R"(, "pg_config": {"7": {"desc": "dp", "ranks": "[2, 5, 9]"}})";
+  for (const auto& [name, peer] : {std::pair("send 0->1", 5),
+                                   {"recv 0<-2", 9},
+                                   {"send 0->3", -1},
+                                   {"send 0->", -1},
+                                   {"send 0", -1},
+                                   {"recv 0<-0", 2}}) {
+    const JobState job = read(entry(absl::StrCat(R"(, "profiling_name": "nccl:)", name, "\"")), groups);
+    EXPECT_EQ(job.ranks.size(), 10);
+    ASSERT_EQ(job.ranks[2].operations.size(), peer >= 0 ? 1 : 0) << name;
+    if (peer < 0) continue;
+    EXPECT_EQ(job.ranks[2].operations[0].peer, peer) << name;
+    EXPECT_EQ(job.ranks[2].operations[0].direction,
+              name[0] == 's' ? JobOperation::Direction::kSend : JobOperation::Direction::kReceive);
+  }
+  for (const auto& [ranks, members] :
+       std::vector<std::pair<std::string, std::vector<int>>>{{"\"[9, 2,2 ,11]\"", {2, 9, 11}},
+                                                             {"[4, 2, -1, \"x\"]", {2, 4}},
+                                                             {"\"2-99999999999999999999\"", {2}}}) {
+    const JobState job = read(
+        all_reduce(""), absl::StrCat(R"(, "pg_config": {"7": {"desc": "undefined", "ranks": )", ranks, "}}"));
+    EXPECT_EQ(job.groups[0].ranks, members) << ranks;
+    EXPECT_EQ(job.groups[0].name, "7");
+    EXPECT_EQ(job.ranks.size(), members.back() + 1);
+    EXPECT_EQ(job.ranks[0].problem, "it left no dump");
+  }
+  EXPECT_EQ(read(all_reduce(""), groups).groups[0].name, "7 (dp)");
+  for (const char* const no_dump :
+       {"[]", "{}", R"({"version": "2.1"})", R"({"version": "2.1", "entries": {}})",
+        R"({"version": 2, "entries": []})", R"({"version": "12.0", "entries": []})"}) {
+    EXPECT_FALSE(ParseTorchDumps({{0, no_dump}}).ok()) << no_dump;
+  }
 }
 
 TEST_P(TorchDumps, WaitsThatLeadToAMissingDumpCannotBeTold) {
@@ -293,7 +377,8 @@ TEST_F(DumpFiles, NamesCannotForgeALineOfTheVerdict) {
 
 TEST_F(DumpFiles, NoneIsAnErrorThatSaysHowToGetThem) {
   EXPECT_THAT(ReadTorchDumps(dir_).status().message(), HasSubstr("TORCH_NCCL_TRACE_BUFFER_SIZE"));
-  EXPECT_EQ(ReadTorchDumps(dir_ + "/absent").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadTorchDumps(dir_ + "/absent").status(),
+            absl::NotFoundError(dir_ + "/absent: No such file or directory"));
   Write("_dump_0", "junk");
   EXPECT_THAT(ReadTorchDumps(dir_).status().message(), HasSubstr("_dump_0: no pickle of plain data"));
 }
