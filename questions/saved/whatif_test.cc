@@ -1,16 +1,22 @@
 // From a timeline to an answer.
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/struct.pb.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/proto_json.h"
 #include "ott/questions/saved/ideal_timeline.h"
 #include "ott/questions/saved/timeline.h"
 #include "ott/questions/saved/timeline_job.h"
@@ -343,15 +349,117 @@ TEST_F(WhatIfTest, CutGzipFileIsRefused) {
   EXPECT_THAT(std::string(job.status().message()), HasSubstr("cut or damaged"));
 }
 
+// Every operation of both runs, and the critical path, stands at the time of its replay.
 TEST_F(WhatIfTest, TimelineHoldsBothRuns) {
-  const absl::StatusOr<ReplayJob> job = Read(Training().Json());
+  Training training;
+  training.excess_stage = 0;
+  training.excess_replica = 1;
+  training.excess = 300;
+  const absl::StatusOr<ReplayJob> job = Read(training.Json());
   ASSERT_TRUE(job.ok());
   ASSERT_TRUE(WriteIdealTimeline(*job, dir_ + "/ideal.json").ok());
-  const absl::StatusOr<std::string> text = ReadFile(dir_ + "/ideal.json");
-  ASSERT_TRUE(text.ok());
-  for (const char* const part : {"rank 3 measured", "rank 3 ideal", "critical path", "optimizer on rank 0"}) {
-    EXPECT_THAT(*text, HasSubstr(part));
+  google::protobuf::Value json;
+  const std::string text = ReadFile(dir_ + "/ideal.json").value();
+  ASSERT_TRUE(JsonToProto(text, &json).ok());
+  // Process, name and step, and nanoseconds of start and duration.
+  using Slice = std::tuple<int64_t, std::string, int64_t, int64_t, int64_t>;
+  std::vector<Slice> there, expected;
+  std::map<std::pair<int64_t, int64_t>, std::string> names;
+  for (const auto& event : json.struct_value().fields().at("traceEvents").list_value().values()) {
+    const auto& fields = event.struct_value().fields();
+    const auto number = [&](const char* name) {
+      return static_cast<int64_t>(
+          std::llround(fields.at(name).number_value() * (name[0] == 't' && name[1] == 's' ? 1000 : 1)));
+    };
+    const std::string& phase = fields.at("ph").string_value();
+    if (phase == "M" && fields.at("name").string_value() == "process_name")
+      names[{number("pid"), -1}] = fields.at("args").struct_value().fields().at("name").string_value();
+    if (phase != "X") continue;
+    there.emplace_back(
+        number("pid"), fields.at("name").string_value(),
+        static_cast<int64_t>(fields.at("args").struct_value().fields().at("step").number_value()),
+        number("ts"), std::llround(fields.at("dur").number_value() * 1000));
   }
+  std::vector<double> own, delays, ideal;
+  for (const ReplayJob::Operation& operation : job->operations) {
+    own.push_back(operation.own);
+    delays.push_back(operation.delay);
+    ideal.push_back(operation.ideal);
+  }
+  const DependencyGraph::Times measured = job->graph.ReplayInFull(own, delays);
+  const DependencyGraph::Times alike = job->graph.ReplayInFull(ideal, {});
+  double begin = 0;
+  for (int step = 0; step < job->graph.num_steps(); ++step) {
+    const auto [first, last] = job->graph.OperationsOf(step);
+    double end = 0;
+    for (int32_t i = first; i < last; ++i) {
+      for (const auto* const times : {&measured, &alike}) {
+        const ReplayJob::Operation& operation = job->operations[i];
+        const int64_t start = std::llround(1e9 * (begin + times->start[i]));
+        expected.emplace_back(2 * operation.rank + (times == &alike), job->kinds[operation.kind].name, step,
+                              start, std::llround(1e9 * (begin + times->end[i])) - start);
+        end = std::max(end, times->end[i]);
+      }
+    }
+    begin += end;
+  }
+  std::sort(there.begin(), there.end());
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(there, expected);
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ((names[{2 * rank, -1}]), absl::StrCat("rank ", rank, " measured"));
+    EXPECT_EQ((names[{2 * rank + 1, -1}]), absl::StrCat("rank ", rank, " ideal"));
+  }
+  EXPECT_EQ((names[{8, -1}]), "critical path");
+  EXPECT_THAT(text, HasSubstr("forward-compute on rank 1"));
+}
+
+TEST_F(WhatIfTest, StepsAddUpToTheAnswer) {
+  Training training;
+  training.excess_stage = 0;
+  training.excess_replica = 1;
+  training.excess = 300;
+  training.excess_step = 1;
+  const WhatIfAnswer answer = Ask(training);
+  const auto num_steps = static_cast<double>(answer.num_steps());
+  ASSERT_EQ(answer.by_step_size(), answer.num_steps());
+  double measured = 0, replayed = 0, ideal = 0;
+  std::map<std::string, double> of_part;
+  for (int i = 0; i < answer.by_step_size(); ++i) {
+    const WhatIfStep& step = answer.by_step(i);
+    EXPECT_EQ(step.step(), answer.first_step() + i);
+    EXPECT_NEAR(step.slowdown(), step.replayed_seconds() / step.ideal_seconds(), 1e-9);
+    measured += step.measured_seconds() / num_steps;
+    replayed += step.replayed_seconds() / num_steps;
+    ideal += step.ideal_seconds() / num_steps;
+    for (const auto* const parts : {&step.by_operation(), &step.by_stage(), &step.by_replica()}) {
+      for (const WhatIfStepPart& part : *parts)
+        of_part[part.name()] += part.slowdown() * step.ideal_seconds() / num_steps;
+    }
+  }
+  EXPECT_EQ(answer.last_step(), answer.first_step() + answer.num_steps() - 1);
+  EXPECT_NEAR(answer.measured_seconds(), measured, 1e-12);
+  EXPECT_NEAR(answer.replayed_seconds(), replayed, 1e-12);
+  EXPECT_NEAR(answer.ideal_seconds(), ideal, 1e-12);
+  EXPECT_NEAR(answer.slowdown(), replayed / ideal, 1e-9);
+  EXPECT_NEAR(answer.launch_slowdown(), measured / replayed, 1e-9);
+  size_t num_parts = 0;
+  for (const auto* const parts : {&answer.by_operation(), &answer.by_stage(), &answer.by_replica()}) {
+    for (const WhatIfPart& part : *parts) {
+      EXPECT_NEAR(part.slowdown(), of_part[part.name()] / ideal, 1e-6) << part.name();
+      ++num_parts;
+    }
+  }
+  EXPECT_EQ(num_parts, of_part.size());
+  EXPECT_GT(num_parts, 6);
+  // A rank's is the smaller one of its stage's and its replica's.
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(answer.by_rank(rank).slowdown(),
+              std::min(answer.by_stage(rank / 2).slowdown(), answer.by_replica(rank % 2).slowdown()));
+  }
+  double share = 0;
+  for (const CriticalPart& part : answer.critical_path()) share += part.share();
+  EXPECT_NEAR(share, 1, 1e-6);
 }
 
 }  // namespace
