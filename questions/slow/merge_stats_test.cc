@@ -88,45 +88,6 @@ std::vector<StopwatchStats> FourRanks(int slow, double slow_forward) {
   return reports;
 }
 
-TEST(MergeStats, WhatTheLibrarysThreadsTookIsARowAndNobodysWork) {
-  std::vector<StopwatchStats> reports;
-  for (int rank = 0; rank < 4; ++rank) {
-    reports.push_back(Report(rank, 0.1, {{"step", 0.1}}));
-    reports.back().set_observer_thread_seconds((rank == 2 ? 0.5 : 0.05) * kIterations);
-  }
-  const ClusterStats stats = MergeStats(reports, 4);
-  ASSERT_EQ(stats.measurements_size(), 2);
-  const ClusterMeasurement& row = stats.measurements(1);
-  EXPECT_EQ(row.name(), "ott's threads");
-  EXPECT_DOUBLE_EQ(row.min().seconds(), 0.05);
-  EXPECT_DOUBLE_EQ(row.max().seconds(), 0.5);
-  EXPECT_EQ(row.max().rank(), 2);
-  EXPECT_FALSE(stats.has_straggler());
-  EXPECT_THAT(stats.slow_measurements(), IsEmpty());
-}
-
-TEST(MergeStats, SummarizesEachMeasurementOverRanks) {
-  const ClusterStats stats =
-      MergeStats({Report(0, 0.010, {{"forward", 0.001}}), Report(1, 0.010, {{"forward", 0.003}}),
-                  Report(2, 0.010, {{"forward", 0.003}}), Report(3, 0.010, {{"forward", 0.005}})},
-                 4);
-  ASSERT_EQ(stats.measurements_size(), 1);
-  const ClusterMeasurement& forward = stats.measurements(0);
-  EXPECT_EQ(forward.name(), "forward");
-  EXPECT_EQ(forward.num_ranks(), 4);
-  EXPECT_NEAR(forward.mean(), 0.003, 1e-12);
-  EXPECT_NEAR(forward.standard_deviation(), std::sqrt(2.0) * 1e-3, 1e-12);
-  EXPECT_EQ(forward.min().rank(), 0);
-  EXPECT_EQ(forward.max().rank(), 3);
-  EXPECT_EQ(forward.max().host(), "node1");
-  EXPECT_NEAR(forward.max().seconds(), 0.005, 1e-12);
-  EXPECT_NEAR(forward.imbalance(), 5.0 / 3 - 1, 1e-9);
-  EXPECT_NEAR(forward.share_of_iteration(), 0.3, 1e-9);
-  EXPECT_NEAR(stats.iteration().mean(), 0.010, 1e-12);
-  EXPECT_THAT(stats.missing_ranks(), IsEmpty());
-  EXPECT_THAT(stats.notes(), IsEmpty());
-}
-
 TEST(MergeStats, NamesTheStragglerThatItselfWaitsLeast) {
   const ClusterStats stats = MergeStats(FourRanks(2, 0.018), 4);
   EXPECT_EQ(stats.measurements(2).min().rank(), 2);  // in the all-reduce
@@ -294,20 +255,6 @@ TEST(MergeStats, TheSlowestOfAllGroupsIsNamed) {
     }
     EXPECT_EQ(MergeStats(reports, 9, groups).straggler().rank(), slowest);
   }
-}
-
-TEST(MergeStats, SaysFromWhichRanksTheCpuWasTaken) {
-  std::vector<StopwatchStats> reports = FourRanks(-1, 0);
-  for (StopwatchStats& report : reports) {
-    report.mutable_own_work()->set_num_watched_iters(kIterations);
-    report.mutable_own_work()->set_taken_seconds(kIterations * (report.rank() == 2 ? 0.006 : 0.0001));
-  }
-  const CpuTaken taken = MergeStats(reports, 4).cpu_taken();
-  EXPECT_EQ(taken.num_watched(), 4);
-  EXPECT_EQ(taken.num_taken(), 1);
-  ASSERT_EQ(taken.ranks_size(), 1);
-  EXPECT_EQ(taken.ranks(0).rank(), 2);
-  EXPECT_NEAR(taken.ranks(0).share(), 0.5, 0.01);
 }
 
 TEST(MergeStats, NamesNobodyForCpuTimeThatASleepOfTheOthersAbsorbed) {
@@ -539,15 +486,6 @@ TEST(MergeStats, LeavesOutWhatCannotBeAndSaysSo) {
               ElementsAre(HasSubstr("rank 1 (node0): report left out"), HasSubstr("rank 9 (node4): left out"),
                           "rank 2: no iteration measured yet"));
   EXPECT_EQ(stats.measurements(0).num_ranks(), 1);
-}
-
-TEST(MergeStats, SaysWhereRanksMeasuredDifferentNumbersOfIterations) {
-  StopwatchStats fewer = Report(1, 0.01, {});
-  fewer.set_num_measured_iters(9);
-  const ClusterStats stats = MergeStats({Report(0, 0.01, {}), fewer, Report(2, 0.01, {})}, 3);
-  EXPECT_THAT(stats.notes(),
-              testing::Contains("ranks measured different numbers of iterations: 9 on rank 1; 1000 on "
-                                "ranks 0, 2"));
 }
 
 // A window of which it cannot be told who is slow neither ends a row nor lengthens it.

@@ -442,40 +442,6 @@ TEST(Arrivals, OfManyRanksTheTrackerKeepsFewAndStillNamesTheOne) {
   EXPECT_EQ(stats.hold_up().rank(), 321);
 }
 
-TEST(Arrivals, OrderAndGroupingOfMergesDoNotMatter) {
-  const std::vector<ArrivalSummary> ranks = {Of(0, {1, 18}), Of(1, {5, 15}), Of(2, {5, 12}), Of(3, {0, 11})};
-  const std::string expected = Merged(ranks).ToProto().SerializeAsString();
-  EXPECT_EQ(Merged({ranks[3], ranks[1], ranks[0], ranks[2]}).ToProto().SerializeAsString(), expected);
-  EXPECT_EQ(
-      Merged({Merged({ranks[0], ranks[1]}), Merged({ranks[2], ranks[3]})}).ToProto().SerializeAsString(),
-      expected);
-  EXPECT_EQ(
-      Merged({ranks[0], Merged({ranks[3], Merged({ranks[1], ranks[2]})})}).ToProto().SerializeAsString(),
-      expected);
-}
-
-TEST(Arrivals, TravelAsTheyAre) {
-  RankArrivals arrivals;
-  arrivals.error_bound_nanoseconds = 70;
-  arrivals.measurements = {{"a", {{3, 5}, {3, 9, 2, 6}, {4, 12}, {4, 13}, {4, 15}}}, {"b", {{4, 14}}}};
-  arrivals.groups = {{"b", "data/3"}};
-  const ArrivalSummary one(2, arrivals);
-  for (const ArrivalSummary& summary : {one, Merged({one, ArrivalSummary(1, arrivals)})}) {
-    const absl::StatusOr<ArrivalSummary> back = ArrivalSummary::FromProto(summary.ToProto());
-    ASSERT_TRUE(back.ok()) << back.status();
-    EXPECT_EQ(back->ToProto().SerializeAsString(), summary.ToProto().SerializeAsString());
-  }
-}
-
-TEST(Arrivals, WhatIsCutOffIsRefused) {
-  internal::ArrivalSummary proto = Of(0, {1, 2}).ToProto();
-  proto.mutable_measurements(0)->mutable_last()->RemoveLast();
-  EXPECT_TRUE(absl::IsInvalidArgument(ArrivalSummary::FromProto(proto).status()));
-  proto = Of(0, {1, 2}).ToProto();
-  proto.mutable_measurements(0)->set_num_ranks(1, 0);
-  EXPECT_TRUE(absl::IsInvalidArgument(ArrivalSummary::FromProto(proto).status()));
-}
-
 TEST(Arrivals, IntervalsThatARankLacksDoNotCount) {
   const ArrivalStats stats = Stats(Merged({Of(0, {1, 11, 21}), Of(1, {5, 15})}));
   EXPECT_EQ(stats.num_intervals(), 2);
