@@ -2,6 +2,7 @@
 
 #include "ott/core/statistics/persistent_excess.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "gtest/gtest.h"
 #include "ott/core/statistics/distributions.h"
+#include "ott/core/statistics/policy.h"
 #include "ott/core/statistics/steady_time.h"
 
 namespace ott {
@@ -118,6 +120,78 @@ TEST(PersistentExcess, IsFoundAsOftenAsItSays) {
 constexpr double kLong = 100;
 ProcessTime Sleeping(double seconds) { return {{seconds, 0.001 * seconds, 10}, {}}; }
 ProcessTime Computing(double seconds) { return {{seconds, 0.001 * seconds, 10}, {seconds, 0, kLong}}; }
+
+double MiddleOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+// A sum of variances, with Satterthwaite's degrees of freedom.
+struct SumOfVariances {
+  double sum = 0, weights = 0;
+  void Add(double variance, double degrees_of_freedom) {
+    sum += variance;
+    weights += variance * variance / degrees_of_freedom;
+  }
+  void ExpectIs(const Estimate& estimate, double value) const {
+    EXPECT_NEAR(estimate.value, value, 1e-12);
+    EXPECT_NEAR(estimate.standard_error, std::sqrt(sum), 1e-12);
+    EXPECT_NEAR(estimate.degrees_of_freedom, sum * sum / weights, 1e-6);
+  }
+};
+
+// The variance of a median is pi / 2 times that of a mean, and a median deviation of normal samples tells 37
+// % of what their standard deviation does.
+TEST(PersistentExcess, OfWholeRunsIsThatOfTheDefinition) {
+  std::mt19937_64 random(8);
+  std::uniform_real_distribution<double> uniform(0.5, 1.5);
+  for (int trial = 0; trial < 400; ++trial) {
+    const double scatter = trial % 2 == 0 ? 1 : 0.1;
+    const auto draw = [&] {
+      const double error = 0.1 * scatter * uniform(random);
+      return ProcessTime{{1 + scatter * (uniform(random) - 1), error, 5 * uniform(random)},
+                         {uniform(random), 0.3 * uniform(random), 0.3 * uniform(random)}};
+    };
+    std::vector<ProcessTime> others(static_cast<size_t>(1 + trial % 7));
+    std::vector<double> seconds, deviations, cpu_seconds, taken;
+    double within = 0, freedom = 0;
+    const auto count = static_cast<double>(others.size());
+    for (ProcessTime& other : others) {
+      other = draw();
+      seconds.push_back(other.time.seconds);
+      cpu_seconds.push_back(other.cpu.cpu_seconds);
+      taken.push_back(other.cpu.taken_share);
+      within += std::pow(other.time.standard_error, 2) / count;
+      freedom += other.time.degrees_of_freedom;
+    }
+    const ProcessTime process = draw();
+    const double of_others = MiddleOf(seconds);
+    for (const double each : seconds) deviations.push_back(std::abs(each - of_others));
+    const double of_median = (count > 2 ? M_PI / 2 : 1) / count;
+    SumOfVariances sum;
+    sum.Add(std::max(std::pow(process.time.standard_error, 2), within), process.time.degrees_of_freedom);
+    sum.Add(of_median * within, freedom);
+    const Excess excess = ExcessOver(others, process);
+    const double longer = process.time.seconds - of_others;
+    EXPECT_DOUBLE_EQ(excess.seconds, longer);
+    EXPECT_DOUBLE_EQ(excess.seconds_of_run, longer);
+    EXPECT_DOUBLE_EQ(excess.of_others, of_others);
+    sum.ExpectIs(excess.within_run, longer);
+    const double lasts = std::min(1.0, kDisturbanceSeconds / process.cpu.watched_seconds);
+    const double of_cpu = std::min(MiddleOf(cpu_seconds), process.time.seconds);
+    const double most_cpu = std::max(of_cpu, std::min(process.cpu.cpu_seconds, process.time.seconds));
+    const double taken_share = std::max(MiddleOf(taken), process.cpu.taken_share);
+    const double disturbance =
+        (std::pow(kDisturbance, 2) + std::pow(kDisturbanceOfTaken * taken_share, 2)) * lasts;
+    const double expected = std::pow(most_cpu, 2) * (std::pow(kExpectedSpread, 2) + disturbance) +
+                            std::pow(kExpectedSpreadSeconds, 2);
+    const double seen = std::max(0.0, std::pow(1.4826 * MiddleOf(deviations), 2) - within);
+    const double seen_weight = 0.37 * (count - 1), weight = kSpreadDegreesOfFreedom + seen_weight;
+    const double mixed = (kSpreadDegreesOfFreedom * expected + seen_weight * seen) / weight;
+    sum.Add((1 + of_median) * std::max(seen, mixed), weight);
+    sum.ExpectIs(excess.among_processes, longer - kSlowdown * of_cpu * lasts);
+  }
+}
 
 TEST(PersistentExcess, OfAProcessThatSleepsLongerIsSure) {
   const Excess excess = ExcessOver({Sleeping(5e-3)}, Sleeping(5.5e-3));
@@ -253,9 +327,24 @@ TEST(PersistentExcess, InPairsIsTheMeanDifferenceWithTheErrorOfItsDefinition) {
     for (size_t i = 0; i < size; i += 2)
       of_pairs += std::pow(differences[i] + differences[i + 1] - 2 * mean, 2) / 2;
     const double single = squares / (count - 1), paired = of_pairs / (count / 2 - 1);
-    const Excess excess = ExcessOver({OfBlocks(other)}, OfBlocks(process));
+    ProcessTime of_process = OfBlocks(process);
+    const double watched = trial % 5 + 1;
+    of_process.cpu = {0.005, 0, watched};
+    ProcessTime of_other = OfBlocks(other);
+    of_other.cpu = of_process.cpu;
+    const Excess excess = ExcessOver({of_other}, of_process);
     if (excess.is_of_part()) continue;
     EXPECT_NEAR(excess.seconds, mean, 1e-12);
+    // One slowdown lasts for no more than some blocks.
+    const auto num_blocks = static_cast<size_t>(1 + std::ceil(kDisturbanceSeconds * count / watched));
+    double slowdown = kSlowdown * 0.005 * kDisturbanceSeconds / watched;
+    if (4 * num_blocks <= size) {
+      std::sort(differences.begin(), differences.end());
+      double rest = 0;
+      for (size_t i = 0; i + num_blocks < size; ++i) rest += differences[i];
+      slowdown = std::min(slowdown, mean - rest / static_cast<double>(size - num_blocks));
+    }
+    EXPECT_NEAR(excess.among_processes.value, mean - slowdown, 1e-12);
     EXPECT_NEAR(excess.within_run.standard_error, std::sqrt(std::max(single, paired) / count), 1e-12);
     EXPECT_NEAR(excess.within_run.degrees_of_freedom, paired > single ? count / 2 - 1 : count - 1, 1e-9);
     num_of_pairs += paired > single ? 1 : 0;

@@ -1,8 +1,10 @@
 // Against published tables and examples, and against simulated truth.
 
 #include <algorithm>
+#include <bitset>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -140,6 +142,7 @@ TEST(WelchDifference, OfSamplesThatDoNotVaryIsTakenAtItsWord) {
   EXPECT_EQ(WelchDifference({1, 1}, {1, 1}).PValue(), 1);
   EXPECT_EQ(WelchDifference({1, 1}, {1, 1}).IntervalAt(0.01).high, 0);
   EXPECT_EQ(WelchDifference({1, 1}, {2, 2}).PValue(), 0);
+  EXPECT_EQ(WelchDifference({2, 2}, {1, 1}).PValue(), 0);
   EXPECT_EQ(WelchDifference({1, 1}, {2, 2}).IntervalAt(0.01).low, 1);
 }
 
@@ -416,15 +419,76 @@ TEST(Modes, FewSamplesMayBeSeparatedByThem) {
   EXPECT_GT(SeparationProbability(1, 10), 0.03);
 }
 
-TEST(PermutedMaximum, CountsAllWaysToChooseTheRuns) {
-  // There are 20 ways to choose three of six; the one that was made and its mirror are the farthest apart.
-  const PermutedMaximum found = PermuteMaximum({1, 2, 3, 11, 12, 13}, 6, 3, {1}, 0.1);
-  EXPECT_NEAR(found.t[0], 10 / std::sqrt(2.0 / 3), 1e-9);
-  EXPECT_DOUBLE_EQ(found.p_value, 0.1);
-  EXPECT_LT(found.critical, found.value);
-  EXPECT_DOUBLE_EQ(SmallestPermutedPValue(3, 3), 0.1);
-  EXPECT_DOUBLE_EQ(SmallestPermutedPValue(10, 1), 1.0 / 11);
-  EXPECT_TRUE(std::isinf(PermuteMaximum({1, 2, 3, 11, 12, 13}, 6, 3, {1}, 0.04).critical));
+// Scores of a run are in a row.
+using Runs = std::vector<std::vector<double>>;
+
+// By the definition: Welch's t of the runs that are one group, bit by bit of `group`, less the others. One
+// run has the spread of the others.
+double WelchT(const Runs& runs, uint32_t group, size_t score) {
+  double count[2] = {0, 0}, mean[2] = {0, 0}, variance[2] = {0, 0};
+  for (size_t run = 0; run < runs.size(); ++run) count[group >> run & 1] += 1;
+  for (size_t run = 0; run < runs.size(); ++run) {
+    mean[group >> run & 1] += runs[run][score] / count[group >> run & 1];
+  }
+  for (size_t run = 0; run < runs.size(); ++run) {
+    const uint32_t side = group >> run & 1;
+    if (count[side] > 1) variance[side] += std::pow(runs[run][score] - mean[side], 2) / (count[side] - 1);
+  }
+  for (const int side : {0, 1}) {
+    if (count[side] == 1) variance[side] = variance[1 - side];
+  }
+  if (mean[0] == mean[1]) return 0;
+  return (mean[1] - mean[0]) / std::sqrt(variance[0] / count[0] + variance[1] / count[1]);
+}
+
+TEST(PermutedMaximum, IsThatOfTheDefinitionOverAllWaysToChooseTheRuns) {
+  std::mt19937_64 random(9);
+  std::normal_distribution<double> normal;
+  for (int trial = 0; trial < 101; ++trial) {
+    const bool is_drawn = trial == 100;  // 12870 ways, too many to go through
+    const size_t num_runs = is_drawn ? 16 : 3 + random() % 6;
+    const size_t num_a = is_drawn ? 8 : 1 + random() % (num_runs - 1);
+    const std::vector<double> scales = {1, 2, 0.5, 1};
+    Runs runs(num_runs, std::vector<double>(4, 7));  // the last score is always the same
+    std::vector<double> scores;
+    for (size_t run = 0; run < num_runs; ++run) {
+      for (size_t score = 0; score < 3; ++score)
+        runs[run][score] = 50 + normal(random) + (run < num_a ? 1 : 0);
+      scores.insert(scores.end(), runs[run].begin(), runs[run].end());
+    }
+    const double error = is_drawn ? 0.05 : 0.3;
+    const PermutedMaximum found = PermuteMaximum(scores, num_runs, num_a, scales, error);
+    const auto of = [&](uint32_t group) {
+      double most = 0;
+      for (size_t score = 0; score < 3; ++score) {
+        most = std::max(most, std::abs(WelchT(runs, group, score)) / scales[score]);
+      }
+      return most;
+    };
+    const uint32_t of_b = (uint32_t{1} << num_runs) - (uint32_t{1} << num_a);
+    for (size_t score = 0; score < 3; ++score) EXPECT_NEAR(found.t[score], WelchT(runs, of_b, score), 1e-6);
+    EXPECT_EQ(found.t[3], 0);
+    EXPECT_NEAR(found.value, of(of_b), 1e-6);
+    EXPECT_NEAR(std::abs(found.t[found.largest]) / scales[found.largest], found.value, 1e-12);
+    std::vector<double> all;
+    int num_at_least = 0;
+    for (uint32_t group = 0; group < uint32_t{1} << num_runs; ++group) {
+      if (std::bitset<32>(group).count() != std::min(num_a, num_runs - num_a)) continue;
+      all.push_back(of(group));
+      num_at_least += all.back() >= found.value * (1 - 1e-9) ? 1 : 0;
+    }
+    std::sort(all.rbegin(), all.rend());
+    const double p_value = num_at_least / static_cast<double>(all.size());
+    const auto rejected = static_cast<size_t>(error * static_cast<double>(all.size()) + 1e-9);
+    EXPECT_NEAR(found.p_value, p_value, is_drawn ? 5 * std::sqrt(p_value / 5000) : 1e-12);
+    if (rejected == 0) {
+      EXPECT_TRUE(std::isinf(found.critical));
+    } else {
+      EXPECT_NEAR(found.critical, all[rejected], is_drawn ? 0.1 : 1e-6);
+    }
+    const double least = (2 * num_a == num_runs ? 2.0 : 1.0) / static_cast<double>(all.size());
+    EXPECT_NEAR(SmallestPermutedPValue(num_a, num_runs - num_a), is_drawn ? 1.0 / 5000 : least, 1e-12);
+  }
 }
 
 TEST(PermutedMaximum, NamesTheScoreThatDiffersAndTheSideThatIsHigher) {
@@ -433,12 +497,6 @@ TEST(PermutedMaximum, NamesTheScoreThatDiffersAndTheSideThatIsHigher) {
   EXPECT_EQ(found.largest, 1);
   EXPECT_GT(found.t[1], 5);
   EXPECT_EQ(found.t[2], 0);
-}
-
-TEST(PermutedMaximum, OneRunIsJudgedByTheSpreadOfTheOthers) {
-  const PermutedMaximum found = PermuteMaximum({1, 2, 3, 4, 5, 9}, 6, 5, {1}, 0.2);
-  EXPECT_NEAR(found.t[0], 6 / std::sqrt(2.5 * 1.2), 1e-9);
-  EXPECT_NEAR(found.p_value, 1.0 / 6, 1e-9);
 }
 
 TEST(PermutedMaximum, IsWrongAsOftenAsItSaysWhateverTheNoise) {
