@@ -126,7 +126,7 @@ Reports Draw(int rank, bool is_window, bool all_measure, Random& random) {
       reports.earlier.mutable_measurements()->RemoveLast();
     }
   }
-  GoOn(!all_measure && random.OnceIn(5) ? 0 : 5 + 5 * random.Below(2), random, stats);
+  GoOn(!all_measure && random.OnceIn(5) ? 0 : random.OnceIn(4) ? 1 : 5 + 5 * random.Below(2), random, stats);
   *reports.last.mutable_stats() = stats;
   internal::GroupLabel& stage = *reports.last.add_groups();
   stage.set_dimension("stage");

@@ -11,7 +11,6 @@
 #include "ott/core/stopwatch/own_time.h"
 #include "ott/core/stopwatch/statistics.h"
 #include "ott/dist/comm/simulated_communicator.h"
-#include "ott/dist/stats/rank_groups.h"
 #include "ott/questions/slow/merge_stats.h"
 
 namespace ott {
@@ -225,35 +224,6 @@ TEST(StatsGatherer, RanksOfDifferentGroupsAreNotMatched) {
       EXPECT_NEAR(stats.straggler().median_work_seconds(), 0.012, 1e-9);
     }
   }
-}
-
-TEST(GroupsOfRanks, FollowTheAxesOfTheMesh) {
-  Config config;
-  for (const auto& [name, size] : {std::pair("pipeline", 2), std::pair("data", 2), std::pair("tensor", 4)}) {
-    MeshAxis& axis = *(config.mesh().empty() ? config.add_mesh() : config.mutable_mesh(0))->add_axes();
-    axis.set_name(name);
-    axis.set_size(size);
-  }
-  config.mutable_stopwatch()->add_work_differs_along("pipeline");
-  CollectiveGroups& data_parallel = *config.mutable_stopwatch()->add_collective_groups();
-  data_parallel.add_measurements("dp_allreduce");
-  data_parallel.add_along("data");
-  const RankMeshes meshes = *RankMeshes::Create(config.mesh(), 16);
-  const absl::StatusOr<RankGroups> groups = GroupsOfRanks(config.stopwatch(), meshes);
-  ASSERT_TRUE(groups.ok()) << groups.status();
-  EXPECT_EQ(groups->like_work[7], groups->like_work[0]);
-  EXPECT_EQ(groups->like_work[8], "pipeline 1");
-  const auto group_of = [&](int rank) { return groups->collective_groups[rank].at("dp_allreduce"); };
-  EXPECT_EQ(group_of(0), group_of(4));
-  EXPECT_EQ(group_of(9), group_of(13));
-  for (const int other : {1, 8, 12}) EXPECT_NE(group_of(0), group_of(other)) << other;
-
-  data_parallel.set_along(0, "experts");
-  EXPECT_THAT(std::string(GroupsOfRanks(config.stopwatch(), meshes).status().message()),
-              HasSubstr("collective_groups: there is no axis \"experts\""));
-  config.mutable_stopwatch()->set_work_differs_along(0, "stage");
-  EXPECT_THAT(std::string(GroupsOfRanks(config.stopwatch(), meshes).status().message()),
-              HasSubstr("work_differs_along: there is no axis \"stage\""));
 }
 
 TEST(StatsGatherer, NamesTheMissingRankAndThoseBehindIt) {

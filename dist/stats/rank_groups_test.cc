@@ -1,0 +1,58 @@
+#include "ott/dist/stats/rank_groups.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+template <typename Message>
+Message Parse(const std::string& text) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message)) << text;
+  return message;
+}
+
+TEST(GroupsOfRanks, AreThoseAlongTheAxesAndEntriesAlongTheSameHaveTheirOwn) {
+  const auto config = Parse<Config>("mesh { axes { name: 'data' size: 2 } axes { name: 'stage' size: 3 } }");
+  const RankMeshes meshes = *RankMeshes::Create(config.mesh(), 6);
+  const auto groups = GroupsOfRanks(Parse<StopwatchConfig>(R"(
+      work_differs_along: 'stage'
+      collective_groups { along: 'data' measurements: [ 'a', 'b' ] }
+      collective_groups { along: [ 'data', 'stage' ] measurements: 'c' }
+      collective_groups { along: 'data' measurements: 'd' })"),
+                                    meshes);
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  EXPECT_THAT(groups->like_work,
+              ElementsAre("stage 0", "stage 1", "stage 2", "stage 0", "stage 1", "stage 2"));
+  ASSERT_EQ(groups->collective_groups.size(), 6);
+  for (size_t rank = 0; rank < 6; ++rank) {
+    const std::string group = std::to_string(rank % 3);  // ranks 1 and 4 have one
+    EXPECT_THAT(groups->collective_groups[rank],
+                UnorderedElementsAre(Pair("a", "data/" + group), Pair("b", "data/" + group),
+                                     Pair("c", "data+stage/0"), Pair("d", "data#2/" + group)));
+  }
+  EXPECT_THAT(GroupsOfRanks(StopwatchConfig(), meshes)->like_work, ElementsAre("", "", "", "", "", ""));
+}
+
+TEST(GroupsOfRanks, AnAxisThatIsNoneIsNamedWithTheField) {
+  for (const std::string field : {"work_differs_along", "collective_groups"}) {
+    const auto config = Parse<StopwatchConfig>(field == "collective_groups" ? field + " { along: 'none' }"
+                                                                            : field + ": 'none'");
+    const absl::Status status = GroupsOfRanks(config, RankMeshes(2)).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), testing::AllOf(HasSubstr(field), HasSubstr("none")));
+  }
+}
+
+}  // namespace
+}  // namespace ott
