@@ -36,14 +36,13 @@ double Percent(double part, double whole) { return whole > 0 ? 100 * part / whol
 }  // namespace
 
 absl::StatusOr<CpuTimes> ParseProcStat(std::string_view contents, double ticks_per_second) {
-  double user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0, guest = 0,
-         guest_nice = 0;
+  // The guests' times, which follow, are in user and nice.
+  double user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0;
   const int found = std::sscanf(std::string(contents.substr(0, contents.find('\n'))).c_str(),
-                                "cpu %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf", &user, &nice, &system, &idle,
-                                &iowait, &irq, &softirq, &steal, &guest, &guest_nice);
+                                "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &user, &nice, &system, &idle, &iowait,
+                                &irq, &softirq, &steal);
   if (found < 4) return absl::InvalidArgumentError("/proc/stat does not begin with the times of all CPUs");
   CpuTimes times;
-  // user and nice contain guest and guest_nice.
   times.all_total = (user + nice + system + idle + iowait + irq + softirq + steal) / ticks_per_second;
   times.all_busy = times.all_total - (idle + iowait) / ticks_per_second;
   return times;

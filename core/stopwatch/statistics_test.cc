@@ -1,6 +1,8 @@
 #include "ott/core/stopwatch/statistics.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <random>
 #include <vector>
@@ -22,25 +24,38 @@ TEST(DurationStatistics, AreZeroWithoutDurations) {
   EXPECT_EQ(none.count(), 0);
   EXPECT_EQ(none.mean(), 0);
   EXPECT_EQ(none.standard_deviation(), 0);
+  EXPECT_EQ(none.squared_deviations(), 0);
   EXPECT_EQ(none.min(), 0);
   EXPECT_EQ(DurationStatistics::FromProto(none.ToProto()).value(), none);
 }
 
+// Up to (1000 s)^2 and (1 ps)^2, which lie 30 digits from each other.
 TEST(DurationStatistics, MatchTheirDefinitions) {
-  const DurationStatistics statistics = Of({2, 4, 4, 4, 5, 5, 7, 9});
-  EXPECT_EQ(statistics.count(), 8);
-  EXPECT_DOUBLE_EQ(statistics.total(), 40);
-  EXPECT_DOUBLE_EQ(statistics.mean(), 5);
-  EXPECT_DOUBLE_EQ(statistics.squared_deviations(), 32);
-  EXPECT_DOUBLE_EQ(statistics.standard_deviation(), 2);
-  EXPECT_DOUBLE_EQ(statistics.min(), 2);
-  EXPECT_DOUBLE_EQ(statistics.max(), 9);
-}
-
-TEST(DurationStatistics, SmallDeviationsOfLongDurationsAreNotLost) {
-  // Around 1000 s, one nanosecond apart: (1000 s)^2 and (1 ns)^2 lie 24 digits from each other.
-  const DurationStatistics statistics = Of({1000, 1000 + 1e-9, 1000 + 2e-9});
-  EXPECT_NEAR(statistics.standard_deviation() / (1e-9 * std::sqrt(2.0 / 3)), 1, 1e-9);
+  std::mt19937_64 random(2);
+  for (int trial = 0; trial < 300; ++trial) {
+    const uint64_t longest = uint64_t{1} << random() % 50, spread = uint64_t{1} << random() % 10;
+    DurationStatistics statistics;
+    Uint128 count = 0, total = 0, squares = 0;
+    uint64_t min = std::numeric_limits<uint64_t>::max(), max = 0;
+    for (uint64_t n = 1 + random() % 20; n > 0; --n) {
+      const uint64_t duration = longest + random() % spread;
+      statistics.AddPicoseconds(duration);
+      ++count;
+      total += duration;
+      squares += Uint128{duration} * duration;
+      min = std::min(min, duration);
+      max = std::max(max, duration);
+    }
+    const auto n = static_cast<double>(count);
+    EXPECT_EQ(statistics.count(), n);
+    EXPECT_DOUBLE_EQ(statistics.total(), static_cast<double>(total) * 1e-12);
+    EXPECT_DOUBLE_EQ(statistics.mean(), static_cast<double>(total) * 1e-12 / n);
+    EXPECT_DOUBLE_EQ(statistics.min(), static_cast<double>(min) * 1e-12);
+    EXPECT_DOUBLE_EQ(statistics.max(), static_cast<double>(max) * 1e-12);
+    const double deviations = static_cast<double>(count * squares - total * total) / n * 1e-24;
+    EXPECT_NEAR(statistics.squared_deviations(), deviations, 1e-9 * deviations);
+    EXPECT_NEAR(statistics.standard_deviation(), std::sqrt(deviations / n), 1e-9 * std::sqrt(deviations));
+  }
 }
 
 TEST(DurationStatistics, MergeIsExactAssociativeAndCommutative) {
@@ -107,15 +122,47 @@ TEST(DurationStatistics, NumbersThatNoDurationsHaveAreRefused) {
   EXPECT_FALSE(DurationStatistics::FromProto(endless).ok());
 }
 
+// Of three durations from 5 to 9, in picoseconds.
 TEST(DurationStatistics, ExactSumsThatContradictEachOtherAreRefused) {
-  const Statistics good = Of({1, 2}).ToProto();
-  Statistics too_long = good;
-  too_long.mutable_exact()->set_total_high(1);
-  EXPECT_FALSE(DurationStatistics::FromProto(too_long).ok());
-  Statistics too_small_squares = good;
-  too_small_squares.mutable_exact()->set_squares_high(0);
-  too_small_squares.mutable_exact()->set_squares_low(0);
-  EXPECT_FALSE(DurationStatistics::FromProto(too_small_squares).ok());
+  const auto is_read = [](uint64_t total, uint64_t squares, uint64_t min, uint64_t max) {
+    Statistics proto;
+    proto.set_count(3);
+    ExactSums& exact = *proto.mutable_exact();
+    exact.set_total_low(total);
+    exact.set_squares_low(squares);
+    exact.set_min(min);
+    exact.set_max(max);
+    const bool is_ok = DurationStatistics::FromProto(proto).ok();
+    exact.set_total_high(1);
+    EXPECT_FALSE(DurationStatistics::FromProto(proto).ok());
+    return is_ok;
+  };
+  for (uint64_t total = 14; total <= 28; ++total) {
+    EXPECT_EQ(is_read(total, 1000, 5, 9), total >= 15 && total <= 27) << total;
+  }
+  for (uint64_t squares = 130; squares < 140; ++squares) {
+    EXPECT_EQ(is_read(20, squares, 5, 9), squares >= 6 * (20 + 2)) << squares;
+  }
+  EXPECT_TRUE(is_read(21, 147, 7, 7));
+  EXPECT_FALSE(is_read(21, 147, 8, 7));
+}
+
+TEST(DurationStatistics, WhatIsTooLongForItsSumsIsRefused) {
+  const auto is_read = [](int64_t count, double total, double deviations, double max) {
+    Statistics proto;
+    proto.set_count(count);
+    proto.set_total(total);
+    proto.set_squared_deviations(deviations);
+    proto.set_max(max);
+    return DurationStatistics::FromProto(proto).ok();
+  };
+  EXPECT_TRUE(is_read(1, 1.7e7, 0, 1.7e7));
+  EXPECT_FALSE(is_read(1, 1.7e7, 0, 1.9e7));
+  EXPECT_FALSE(is_read(1, 1.9e7, 0, 1.7e7));  // its square takes more than 128 bits
+  EXPECT_TRUE(is_read(4, 1.9e7, 0, 1.7e7));
+  EXPECT_TRUE(is_read(1, 1, 3.3e14, 1));
+  EXPECT_FALSE(is_read(1, 1, 3.5e14, 1));
+  EXPECT_FALSE(is_read(1, 1.7e7, 3.3e14, 1.7e7));
 }
 
 TEST(DurationStatistics, QuantilesOfMergedPartsAreThoseOfAll) {
