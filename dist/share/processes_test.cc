@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -223,6 +224,217 @@ TEST_F(ProcessesTest, WhoIsDoneEndsWellThoughTheFirstIsGoneBefore) {
   const auto other = *Processes::Start([&] { return std::move(all); }, {}, Patience(kLong));
   EXPECT_EQ(other->Serve(), absl::OkStatus());
   EXPECT_TRUE(other->Finish());
+}
+
+// A process 1 that says what a test tells it to; it has the file "x" alone.
+class Script {
+ public:
+  explicit Script(int num_threads, bool (*is_ending)() = nullptr)
+      : all_(CreateSimulatedCommunicators({"node0", "node1"})) {
+    Processes::Options options = Patience(kLong);
+    options.is_ending = is_ending;
+    first_ = *Processes::Start([this] { return std::move(all_[0]); }, {kDouble}, options);
+    internal::ShareReply hello;
+    hello.set_num_threads(num_threads);
+    Say(hello);
+  }
+
+  void FindFiles() {
+    std::thread finder([this] { first_->FindFiles({"folder"}); });
+    internal::Listing listing;
+    listing.add_entries()->set_path("x");
+    Reply(Hear(), listing.SerializeAsString());
+    finder.join();
+  }
+  // The next request.
+  internal::ShareRequest Hear() {
+    internal::ShareRequest request;
+    while (request.piece() == 0 && !request.done()) {
+      EXPECT_TRUE(request.ParseFromString(*all_[1]->Receive(0, 0, Deadline::After(kLong))));
+    }
+    return request;
+  }
+  // Beats come often; this says whether a piece does.
+  bool HearsNothing() {
+    return absl::IsDeadlineExceeded(
+        all_[1]->Receive(0, 0, Deadline::After(std::chrono::milliseconds(50))).status());
+  }
+  void SayBytes(const std::string& bytes) {
+    num_bytes_ += bytes.size();
+    EXPECT_TRUE(all_[1]->Post(0, 0, bytes).ok());
+  }
+  void Say(const internal::ShareReply& reply) { SayBytes(reply.SerializeAsString()); }
+  void Reply(const internal::ShareRequest& to, const std::string& result,
+             const absl::Status& status = absl::OkStatus()) {
+    internal::ShareReply reply;
+    reply.set_piece(to.piece());
+    reply.set_code(static_cast<int>(status.code()));
+    reply.set_error(std::string(status.message()));
+    reply.set_result(result);
+    Say(reply);
+  }
+  void EndWell() {
+    std::thread finisher([this] { EXPECT_TRUE(first_->Finish()); });
+    while (!Hear().done()) {
+    }
+    internal::ShareReply goodbye;
+    goodbye.set_done(true);
+    Say(goodbye);
+    finisher.join();
+  }
+  Processes* operator->() { return first_.get(); }
+  size_t num_bytes() const { return num_bytes_; }
+
+ private:
+  std::vector<std::unique_ptr<Communicator>> all_;
+  std::unique_ptr<Processes> first_;
+  size_t num_bytes_ = 0;
+};
+
+TEST_F(ProcessesTest, TheHeaviestPiecesAreBegunFirstAsManyAtATimeAsThereAreThreads) {
+  Script script(3);
+  script.FindFiles();
+  std::vector<SharePiece> pieces;
+  for (const int64_t weight : {1, 5, 3, 5, 2, 4}) {
+    pieces.push_back({absl::StrCat(pieces.size()), {"x"}, weight});
+  }
+  std::vector<absl::StatusOr<std::string>> results;
+  std::thread runner([&] { results = script->Run(kDouble, pieces); });
+  std::vector<internal::ShareRequest> heard;
+  for (int i = 0; i < 3; ++i) heard.push_back(script.Hear());
+  EXPECT_TRUE(script.HearsNothing());
+  const std::vector<std::string> order = {"1", "3", "5", "2", "4", "0"};
+  for (size_t i = 0; i < order.size(); ++i) {
+    EXPECT_EQ(heard[i].argument(), order[i]);
+    EXPECT_EQ(heard[i].task(), "double");
+    EXPECT_EQ(heard[i].num_threads(), 1);
+    EXPECT_EQ(heard[i].piece(), 2 + std::stoi(order[i])) << "the listing was the first";
+    // Answers of none of these pieces change nothing.
+    internal::ShareRequest none;
+    none.set_piece(heard[i].piece() + 100);
+    if (i == 0) script.Reply(none, "none");
+    if (i == 0) heard.push_back(script.Hear());
+    if (order[i] == "5") {
+      script.Reply(heard[i], "", absl::DataLossError("cut"));
+    } else if (order[i] == "2") {
+      script.Reply(heard[i], "", absl::NotFoundError("gone"));
+    } else {
+      script.Reply(heard[i], "of " + order[i]);
+    }
+    if (heard.size() < order.size()) heard.push_back(script.Hear());
+  }
+  runner.join();
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (i == 5) {
+      EXPECT_EQ(results[i].status(), absl::DataLossError("cut"));
+    } else if (i == 2) {
+      EXPECT_EQ(results[i].status(), absl::NotFoundError("gone")) << "nobody else has it";
+    } else {
+      EXPECT_EQ(*results[i], absl::StrCat("of ", i));
+    }
+  }
+  EXPECT_EQ(script->Describe(),
+            absl::StrCat("2 processes on 2 hosts: 5 of 7 pieces of work were done by others "
+                         "than the first, and ",
+                         script.num_bytes(), " bytes came from them"));
+  script.EndWell();
+}
+
+TEST_F(ProcessesTest, FewPiecesShareTheThreads) {
+  Script script(5);
+  script.FindFiles();
+  std::thread runner([&] { script->Run(kDouble, {{"a", {"x"}, 0}, {"b", {"x"}, 0}, {"c", {"x"}, 0}}); });
+  for (int i = 0; i < 3; ++i) {
+    const internal::ShareRequest request = script.Hear();
+    EXPECT_EQ(request.num_threads(), 2) << "two of three pieces at a time";
+    script.Reply(request, "");
+  }
+  runner.join();
+  script.EndWell();
+}
+
+TEST_F(ProcessesTest, WhoSaysWhatIsNoMessageIsLost) {
+  Script script(1);
+  script.FindFiles();
+  std::vector<absl::StatusOr<std::string>> results;
+  std::thread runner([&] { results = script->Run(kDouble, {{"a", {"x"}, 0}}); });
+  script.Hear();
+  script.SayBytes("\xff\xff");
+  runner.join();
+  const std::string why = "process 1 (node1): sent what is no reply";
+  EXPECT_EQ(results[0].status(), absl::UnavailableError(why));
+  EXPECT_EQ(script->Lost(), std::vector<std::string>{why});
+  EXPECT_FALSE(script->Finish());
+}
+
+TEST_F(ProcessesTest, NobodyIsWaitedForWhereTheLauncherEndsTheJob) {
+  static std::atomic<bool> ends;
+  ends = false;
+  Script script(1, [] { return ends.load(); });
+  script.FindFiles();
+  std::thread runner([&] { script->Run(kDouble, {{"a", {"x"}, 0}}); });
+  script.Hear();
+  ends = true;
+  runner.join();
+  EXPECT_EQ(script->Lost(), std::vector<std::string>{"process 1 (node1): the launcher ended the job"});
+  EXPECT_FALSE(script->Finish());
+}
+
+TEST_F(ProcessesTest, WhoServesAnswersWithWhatItCannotDo) {
+  auto all = CreateSimulatedCommunicators({"node0", "node1"});
+  const auto other = *Processes::Start([&] { return std::move(all[1]); }, {kDouble}, Patience(kLong));
+  std::thread server([&] { EXPECT_EQ(other->Serve(), absl::OkStatus()); });
+  const auto hear = [&] {
+    internal::ShareReply reply;
+    while (reply.piece() == 0 && reply.num_threads() == 0 && !reply.done()) {
+      EXPECT_TRUE(reply.ParseFromString(*all[0]->Receive(1, 0, Deadline::After(kLong))));
+    }
+    return reply;
+  };
+  EXPECT_EQ(hear().num_threads(), 2);
+  for (const char* task : {"triple", "list", "read", "double"}) {
+    internal::ShareRequest request;
+    request.set_piece(9);
+    request.set_task(task);
+    request.set_argument(task == std::string("double") ? "bad" : "\xff\xff");
+    ASSERT_TRUE(all[0]->Post(1, 0, request.SerializeAsString()).ok());
+    const internal::ShareReply reply = hear();
+    EXPECT_EQ(reply.piece(), 9);
+    const absl::Status status(static_cast<absl::StatusCode>(reply.code()), reply.error());
+    EXPECT_EQ(status, task == std::string("triple")
+                          ? absl::UnimplementedError(
+                                "triple: not known here; the processes are of different versions")
+                      : task == std::string("list") ? absl::InternalError("no ListingRequest")
+                      : task == std::string("read") ? absl::InternalError("no FileRequest")
+                                                    : absl::DataLossError("bad: cannot be doubled"));
+  }
+  internal::ShareRequest done;
+  done.set_done(true);
+  ASSERT_TRUE(all[0]->Post(1, 0, done.SerializeAsString()).ok());
+  EXPECT_TRUE(hear().done());
+  server.join();
+  EXPECT_TRUE(other->Finish());
+}
+
+absl::StatusOr<std::string> Threads(const std::string&, int num_threads) { return absl::StrCat(num_threads); }
+constexpr ShareTask kThreads = {"threads", &Threads};
+
+absl::StatusOr<std::string> Nested(const std::string&, int) { return RunShared(kThreads, {{"", {}, 0}})[0]; }
+constexpr ShareTask kNested = {"nested", &Nested};
+
+TEST_F(ProcessesTest, APieceAsksForNoOther) {
+  Job job({}, kLong);
+  EXPECT_EQ(NumProcesses(), 1);
+  SetProcesses(job.operator->());
+  EXPECT_EQ(*RunShared(kThreads, {{"", {}, 0}})[0], "2");
+  EXPECT_EQ(*RunShared(kThreads, {{"", {}, 0}, {"", {}, 0}, {"", {}, 0}})[2], "1");
+  EXPECT_EQ(RunShared(kNested, {{"", {}, 0}})[0].status(),
+            absl::FailedPreconditionError("asked for by another piece of work"));
+  SetProcesses(nullptr);
+  Job three(std::vector<std::string>(2, Host("a")), kLong);
+  SetProcesses(three.operator->());
+  EXPECT_EQ(NumProcesses(), 3);
+  SetProcesses(nullptr);
 }
 
 TEST(Processes, AnErrorOfAnyKindEndsTheStart) {
