@@ -97,13 +97,18 @@ void Meetings::Split(const std::map<int64_t, std::vector<Stay>>& occurrences, in
     const double most = kMaxLeftBefore * of(a, b).together;
     return of(a, b).together > 0 && of(a, b).left <= most && of(b, a).left <= most;
   };
-  std::iota(meeting.group.begin(), meeting.group.end(), 0);
-  for (size_t b = 0; b < num_ranks_; ++b) {
-    for (size_t a = 0; a < b; ++a) {
-      if (!wait_for_each_other(a, b)) continue;
-      meeting.group[b] = meeting.group[a];
-      break;
+  // All of a group wait for each other: one that comes late itself may seem to wait with those of two groups.
+  std::vector<std::vector<size_t>> groups;
+  for (size_t rank = 0; rank < num_ranks_; ++rank) {
+    size_t group = 0;
+    while (group < groups.size() &&
+           !std::all_of(groups[group].begin(), groups[group].end(),
+                        [&](size_t other) { return wait_for_each_other(other, rank); })) {
+      ++group;
     }
+    if (group == groups.size()) groups.emplace_back();
+    groups[group].push_back(rank);
+    meeting.group[rank] = static_cast<int32_t>(group);
   }
   for (size_t a = 0; a < num_ranks_; ++a) {
     for (size_t b = 0; b < num_ranks_; ++b) {

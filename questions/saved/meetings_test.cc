@@ -76,5 +76,33 @@ TEST(Meetings, WhoWaitsForWhomIsFoundByWhoNeverLeavesBefore) {
   }
 }
 
+// One rank is always the last, and those that meet it leave late; so these never leave before anybody.
+TEST(Meetings, WhoWaitsForTheLastRankIsFoundThoughNobodyElseIsEverLate) {
+  for (const bool by_halves : {false, true}) {
+    for (size_t last = 0; last < 6; ++last) {
+      const auto group_of = [&](size_t rank) { return by_halves ? rank / 3 : rank % 2; };
+      std::vector<std::vector<Piece>> pieces(6);
+      for (size_t rank = 0; rank < 6; ++rank) {
+        for (int64_t iteration = 0; iteration < 200; ++iteration) {
+          const int64_t start = iteration * 1000 + (rank == last ? 100 : static_cast<int64_t>(rank));
+          const int64_t end = iteration * 1000 + (group_of(rank) == group_of(last) ? 100 : 5);
+          pieces[rank].push_back({7, 0, iteration, start, end + 20});
+        }
+      }
+      Meetings meetings(6);
+      meetings.Learn({pieces}, 0);
+
+      const Piece& piece = pieces[0][0];
+      EXPECT_FALSE(meetings.IsOfAll(piece));
+      for (size_t rank = 0; rank < 6; ++rank) {
+        const std::vector<size_t> besides = meetings.WaitsFor(piece, rank);
+        const bool waits = meetings.GroupOf(piece, rank) == meetings.GroupOf(piece, last) ||
+                           std::count(besides.begin(), besides.end(), last) > 0;
+        EXPECT_EQ(waits, group_of(rank) == group_of(last)) << rank << " for " << last << by_halves;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ott::saved
