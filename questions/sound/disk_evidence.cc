@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -33,12 +34,12 @@ SoundRule* AddRule(const char* name, const char* must_hold, const char* advice, 
   return rule;
 }
 
-void AddFinding(const char* rule, int64_t iteration, const std::string& name, std::string seen,
+void AddFinding(const char* rule, int64_t iteration, const std::vector<std::string>& names, std::string seen,
                 SoundRecord* record) {
   SoundFinding* const finding = record->add_findings();
   finding->set_rule(rule);
   finding->set_iteration(iteration);
-  finding->add_names(name);
+  *finding->mutable_names() = {names.begin(), names.end()};
   finding->set_seen(std::move(seen));
 }
 
@@ -132,7 +133,7 @@ void AddVerdict(const CrossCheckVerdict& verdict, int num_ranks, std::map<int, S
   const char* const what =
       verdict.mode() == DISTINCT ? " tensors are the same on several ranks" : " tensors differ";
   for (const int rank : ranks) {
-    AddFinding(kCrossCheck, verdict.iteration(), verdict.tensor(),
+    AddFinding(kCrossCheck, verdict.iteration(), {verdict.tensor()},
                absl::StrCat(verdict.num_different_tensors(), " of ", verdict.num_tensors(), what),
                &(*records)[rank]);
   }
@@ -172,7 +173,7 @@ void AddDumpedSteps(const std::string& run_dir, int rank, const CrossCheckConfig
   int64_t num_steps = 0;
   std::string not_checked;
   bool found_nonfinite = false;
-  bool found_unchanged = false;
+  std::set<std::string> found_unchanged;
   DumpedStep before;
   for (size_t i = 0; i < std::min(iterations->size(), kMaxDumps); ++i) {
     const std::string dir = DumpPath(run_dir, rank, (*iterations)[i]);
@@ -187,18 +188,19 @@ void AddDumpedSteps(const std::string& run_dir, int rank, const CrossCheckConfig
     finite.set_num_checks(finite.num_checks() + !step.gradients.empty());
     for (const auto& [name, figures] : step.gradients) {
       if (figures.num_nonfinite == 0 || std::exchange(found_nonfinite, true)) continue;
-      AddFinding(kFiniteGradients, step.iteration, name,
+      AddFinding(kFiniteGradients, step.iteration, {name},
                  absl::StrCat(figures.num_nonfinite, " elements are not finite"), record);
     }
     if (before.iteration >= 0 && step.iteration == before.iteration + 1) {
       changed.set_num_checks(changed.num_checks() + !step.gradients.empty());
-      for (const std::string& name : FindUnchanged(before, step)) {
-        if (!std::exchange(found_unchanged, true)) {
-          AddFinding(kChangedParameters, step.iteration, name,
-                     "has a gradient and did not change, and others did", record);
-        } else {
-          record->mutable_findings(record->findings_size() - 1)->add_names(name);
-        }
+      std::vector<std::string> unchanged = FindUnchanged(before, step);
+      unchanged.erase(
+          std::remove_if(unchanged.begin(), unchanged.end(),
+                         [&](const std::string& name) { return !found_unchanged.insert(name).second; }),
+          unchanged.end());
+      if (!unchanged.empty()) {
+        AddFinding(kChangedParameters, step.iteration, unchanged,
+                   "has a gradient and did not change, and others did", record);
       }
     }
     before = std::move(step);

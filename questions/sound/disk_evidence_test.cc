@@ -2,6 +2,8 @@
 
 #include "ott/questions/sound/disk_evidence.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -17,6 +19,7 @@
 namespace ott::sound {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -82,19 +85,85 @@ TEST(DiskEvidence, AParameterMayStayWhereAllDoOrWithoutAGradientOrFarApart) {
   EXPECT_THAT(ToText(Judge(seldom)), HasSubstr("no two iterations in a row were dumped"));
 }
 
-TEST(DiskEvidence, ACrossCheckThatDiffersIsAFindingOfItsCulprit) {
-  const std::string run = crosscheck::MakeRunForTest("run", 3);
-  for (int rank = 0; rank < 3; ++rank) std::filesystem::create_directories(RankDirectory(run, rank));
-  std::ofstream(RankDirectory(run, 0) + "/cross_check.jsonl")
-      << R"({"iteration": 7, "mode": "REPLICAS", "outcome": "DIFFERENT", "tensor": "norm.weight", "num_tensors": 2, )"
-      << R"("num_different_tensors": 1, "has_majority": true, "culprit_ranks": [2]})"
-      << "\n";
+// Each is named once, where it first stayed, whatever is found in between.
+TEST(DiskEvidence, AllParametersThatStayAreNamedAndAllStepsCounted) {
+  const std::string run = crosscheck::MakeRunForTest("run", 1);
+  for (int64_t iteration = 0; iteration < 66; ++iteration) {
+    const std::vector<float> stays = {1, 2}, changes = {static_cast<float>(iteration), 1},
+                             stays_late = {std::min(changes[0], 9.0f), 1},
+                             gradient = {iteration == 5 ? std::numeric_limits<float>::infinity() : 1.0f, 0},
+                             other_gradient = {1, 0};
+    const TensorView fixed(stays.data(), {2}), of_step(other_gradient.data(), {2});
+    crosscheck::WriteTreeForTest(run, 0, iteration,
+                                 ValueMap{{"weights", ValueMap{{"a", fixed},
+                                                               {"b", fixed},
+                                                               {"c", TensorView(changes.data(), {2})},
+                                                               {"d", TensorView(stays_late.data(), {2})}}},
+                                          {"grads", ValueMap{{"a", of_step},
+                                                             {"weights", ValueMap{{"b", of_step}}},
+                                                             {"c", TensorView(gradient.data(), {2})},
+                                                             {"d", of_step}}}});
+  }
+  const SoundVerdict verdict = Judge(run);
+  ASSERT_EQ(verdict.findings_size(), 3);
+  EXPECT_EQ(verdict.findings(0).iteration(), 1);
+  EXPECT_THAT(verdict.findings(0).names(), ElementsAre("weights.a", "weights.b"));
+  EXPECT_EQ(verdict.findings(1).iteration(), 5);
+  EXPECT_THAT(verdict.findings(1).names(), ElementsAre("grads.c"));
+  EXPECT_EQ(verdict.findings(2).iteration(), 10);
+  EXPECT_THAT(verdict.findings(2).names(), ElementsAre("weights.d"));
+  EXPECT_EQ(verdict.num_iterations(), 64);
+  ASSERT_EQ(verdict.rules_size(), 2);
+  EXPECT_EQ(verdict.rules(0).name(), "dumped_gradient_nonfinite");
+  EXPECT_EQ(verdict.rules(0).num_checks(), 64);
+  EXPECT_EQ(verdict.rules(0).not_checked(), "only the first 64 dumps were read");
+  EXPECT_EQ(verdict.rules(1).num_checks(), 63);
+}
+
+TEST(DiskEvidence, ADumpThatIsNotWholeIsSaidAndTheNextOnesAreRead) {
+  const std::string run = crosscheck::MakeRunForTest("run", 1);
+  for (const int64_t iteration : {0, 1, 2, 3})
+    WriteStep(run, iteration, 1, static_cast<float>(iteration), 0.5);
+  std::filesystem::remove(DumpPath(run, 0, 1) + "/manifest.json");
+  const SoundVerdict verdict = Judge(run);
+  EXPECT_EQ(verdict.rules(0).num_checks(), 3);
+  EXPECT_THAT(verdict.rules(0).not_checked(), HasSubstr("/1 is not whole"));
+  EXPECT_EQ(verdict.rules(1).num_checks(), 1);
+  EXPECT_EQ(verdict.findings(0).iteration(), 3);
+}
+
+TEST(DiskEvidence, ACrossCheckThatDiffersIsAFindingOfItsCulpritsOrOfAll) {
   RunInfo info;
   info.set_world_size(3);
-  std::vector<std::string> problems;
-  const SoundVerdict verdict = JudgeSound(ReadEvidence(run, {0, 1, 2}, info, &problems), 3, {});
-  EXPECT_THAT(ToText(verdict),
+  const auto judge = [&](const std::string& name, const std::string& lines) {
+    const std::string run = crosscheck::MakeRunForTest(name, 3);
+    for (int rank = 0; rank < 3; ++rank) std::filesystem::create_directories(RankDirectory(run, rank));
+    std::ofstream(RankDirectory(run, 0) + "/cross_check.jsonl") << lines;
+    std::vector<std::string> problems;
+    return JudgeSound(ReadEvidence(run, {0, 1, 2}, info, &problems), 3, {});
+  };
+  const std::string differs = R"("outcome": "DIFFERENT", "tensor": "norm.weight", "num_tensors": 2, )"
+                              R"("num_different_tensors": 1)";
+  const std::string replicas = R"({"iteration": 7, "mode": "REPLICAS", )" + differs;
+  EXPECT_THAT(ToText(judge("one", replicas + R"(, "has_majority": true, "culprit_ranks": [2]})" + "\n")),
               HasSubstr("cross_check since iteration 7 on rank 2: norm.weight: 1 of 2 tensors differ"));
+  EXPECT_THAT(ToText(judge("all", replicas + "}\n")),
+              HasSubstr("cross_check since iteration 7 on all 3 ranks: norm.weight: 1 of 2 tensors differ"));
+  EXPECT_THAT(
+      ToText(judge("data", R"({"iteration": 5, "mode": "DISTINCT", )" + differs + "}\n")),
+      HasSubstr("since iteration 5 on all 3 ranks: norm.weight: 1 of 2 tensors are the same on several"));
+  const SoundVerdict equal =
+      judge("equal", R"({"iteration": 1, "mode": "REPLICAS", "outcome": "BITWISE_EQUAL", "num_tensors": 2})"
+                     "\n"
+                     R"({"iteration": 2, "mode": "DISTINCT", "outcome": "ALL_DISTINCT", "num_tensors": 2})"
+                     "\n"
+                     R"({"iteration": 3, "mode": "REPLICAS", "outcome": "NOT_COMPARED"})"
+                     "\n");
+  EXPECT_EQ(equal.kind(), SoundVerdict::SOUND) << ToText(equal);
+  ASSERT_EQ(equal.rules_size(), 1);
+  EXPECT_EQ(equal.rules(0).num_checks(), 2);
+  EXPECT_EQ(equal.rules(0).not_checked(), "1 of 3 checks could not be made");
+  EXPECT_EQ(equal.num_iterations(), 3);
 }
 
 }  // namespace

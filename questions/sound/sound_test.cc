@@ -156,26 +156,149 @@ TEST(Sound, OfListsTheFindingHasThePartsThatDiffer) {
   EXPECT_EQ(seen("lr 1, decay 2", "lr 1"), "rank 1: lr 1; ranks 0, 2: lr 1, decay 2");
 }
 
-TEST(Sound, OfTwoRanksThatDifferNeitherIsBlamedAlone) {
-  const SoundVerdict verdict = JudgeSound({{0, RecordOf({"1"})}, {1, RecordOf({"2"})}}, 2, {});
-  ASSERT_EQ(verdict.findings_size(), 1);
-  EXPECT_THAT(verdict.findings(0).ranks(), ElementsAre(0, 1));
-  EXPECT_THAT(verdict.findings(0).seen(), HasSubstr("no majority"));
+// The definition: of the iterations that all ranks have, the first in which they differ; to blame are those
+// that are not with the majority, or all.
+TEST(Sound, RandomFactsAreJudgedByTheFirstIterationThatAllHave) {
+  std::mt19937 random(2);
+  for (int trial = 0; trial < 500; ++trial) {
+    const int num_ranks = 2 + static_cast<int>(random() % 4);
+    const int first = static_cast<int>(random() % 3);
+    std::map<int, SoundRecord> records;
+    std::vector<std::map<int, std::string>> values(num_ranks);
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      records[rank] = RecordOf({});
+      SoundFact& fact = *records[rank].mutable_facts(0);
+      for (int iteration = first; iteration < first + 6; ++iteration) {
+        if (random() % 8 == 0) continue;
+        values[rank][iteration] = random() % 8 == 0 ? "2" : "1";
+        fact.add_iterations(iteration);
+        fact.add_values(values[rank][iteration]);
+      }
+      // A value without its iteration is none.
+      if (random() % 4 == 0) fact.add_values("3");
+    }
+    const SoundVerdict verdict = JudgeSound(records, num_ranks, {});
+    int before = -1, iteration = first;
+    std::map<std::string, std::vector<int>> ranks_of;
+    for (; iteration < first + 6; ++iteration) {
+      ranks_of.clear();
+      for (int rank = 0; rank < num_ranks; ++rank) {
+        const auto found = values[rank].find(iteration);
+        if (found != values[rank].end()) ranks_of[found->second].push_back(rank);
+      }
+      const size_t num_there = ranks_of["1"].size() + ranks_of["2"].size();
+      if (num_there < values.size()) continue;
+      if (!ranks_of["1"].empty() && !ranks_of["2"].empty()) break;
+      before = iteration;
+    }
+    if (iteration == first + 6) {
+      EXPECT_EQ(verdict.kind(), SoundVerdict::SOUND) << trial;
+      continue;
+    }
+    EXPECT_EQ(verdict.kind(), SoundVerdict::UNSOUND) << trial;
+    ASSERT_EQ(verdict.findings_size(), 1) << trial;
+    const SoundFinding& finding = verdict.findings(0);
+    EXPECT_EQ(finding.rule(), "rates");
+    EXPECT_THAT(finding.names(), ElementsAre("learning rates"));
+    EXPECT_EQ(finding.iteration(), iteration) << trial;
+    const size_t ones = ranks_of["1"].size(), twos = ranks_of["2"].size();
+    std::vector<int> blamed;
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      const bool has_one = values[rank][iteration] == "1";
+      if (ones == twos || has_one != (ones > twos)) blamed.push_back(rank);
+    }
+    EXPECT_THAT(finding.ranks(), ElementsAreArray(blamed)) << trial;
+    const auto ranks = [&](const std::string& value) {
+      return absl::StrCat(ranks_of[value].size() == 1 ? "rank " : "ranks ",
+                          absl::StrJoin(ranks_of[value], ", "), ": ", value);
+    };
+    EXPECT_EQ(finding.seen(),
+              absl::StrCat(ranks("1"), "; ", ranks("2"),
+                           ones == twos ? " (no majority: none of them is to blame by itself)" : "",
+                           before >= 0 && iteration > before + 1
+                               ? absl::StrCat("; looked at last in iteration ", before)
+                               : ""));
+  }
 }
 
-TEST(Sound, WhatBeginsLaterHasNoIterationBefore) {
-  SoundRecord records[2] = {RecordOf({"1"}), RecordOf({"2"})};
-  for (SoundRecord& record : records) record.mutable_facts(0)->set_iterations(0, 5);
-  const SoundVerdict verdict = JudgeSound({{0, records[0]}, {1, records[1]}}, 2, {});
-  ASSERT_EQ(verdict.findings_size(), 1);
-  EXPECT_EQ(verdict.findings(0).iteration(), 5);
-  EXPECT_THAT(verdict.findings(0).seen(), Not(HasSubstr("looked at last")));
+TEST(Sound, AFactThatNotAllRanksOfItsGroupRecordedIsSaidToBeUnchecked) {
+  const auto not_checked = [](const SoundVerdict& verdict) { return verdict.rules(0).not_checked(); };
+  std::map<int, SoundRecord> records = {{0, RecordOf({"1"})}, {1, RecordOf({"1"})}, {2, MakeRecord()}};
+  EXPECT_EQ(not_checked(JudgeSound(records, 3, {})), "only 2 of 3 ranks recorded learning rates");
+  records[0].mutable_rules(0)->set_num_checks(9);
+  records[1].mutable_rules(0)->set_not_checked("it was off");
+  EXPECT_EQ(not_checked(JudgeSound(records, 3, {})), "it was off");
+  EXPECT_EQ(JudgeSound(records, 3, {}).rules(0).num_checks(), 9);
+  records[1].mutable_rules(0)->clear_not_checked();
+  for (const int rank : {0, 1}) {
+    for (const int member : {0, 1}) records[rank].mutable_facts(0)->add_group(member);
+  }
+  EXPECT_EQ(not_checked(JudgeSound(records, 3, {})), "");
+  // Of one rank alone there is nothing to compare.
+  records[1] = MakeRecord();
+  EXPECT_EQ(not_checked(JudgeSound(records, 3, {})), "");
+  records[1].set_num_iterations(2);
+  EXPECT_EQ(JudgeSound(records, 3, {}).num_iterations(), 2);
 }
 
-TEST(Sound, AnIterationThatOneRankLacksIsNotCompared) {
-  SoundRecord thinned = RecordOf({"1", "2"});
-  thinned.mutable_facts(0)->set_iterations(1, 5);
-  EXPECT_THAT(JudgeSound({{0, RecordOf({"1", "1"})}, {1, thinned}}, 2, {}).findings(), IsEmpty());
+TEST(Sound, TheAnswerNamesRuleIterationRanksTensorsAndPlace) {
+  SoundVerdict verdict;
+  verdict.set_kind(SoundVerdict::UNSOUND);
+  verdict.set_num_ranks(40);
+  verdict.set_num_iterations(1);
+  verdict.add_silenced("modes");
+  verdict.add_silenced("data");
+  SoundRule& rule = *verdict.add_rules();
+  rule.set_name("rates");
+  rule.set_must_hold("Rates are equal.");
+  rule.set_advice("Look.");
+  rule.set_num_checks(1);
+  SoundFinding& all = *verdict.add_findings();
+  all.set_rule("rates");
+  for (int rank = 0; rank < 40; ++rank) all.add_ranks(rank);
+  SoundFinding& some = *verdict.add_findings();
+  some.set_rule("rates");
+  some.set_iteration(3);
+  for (int rank = 10; rank < 28; ++rank) some.add_ranks(rank);
+  for (const char* const name : {"a", "b", "c", "d", "e", "f"}) some.add_names(name);
+  some.set_place("step.py:3");
+  some.set_seen("they differ");
+  SoundFinding& one = *verdict.add_findings();
+  one.set_rule("unknown");
+  one.add_ranks(30);
+  for (const char* const name : {"a", "b", "c", "d"}) one.add_names(name);
+  const std::string lines[] = {
+      "rates since iteration 0 on all 40 ranks",
+      "rates since iteration 3 on ranks 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, "
+      "22, 23, 24, 25 and 2 more: a, b, c, d and 2 more, step.py:3: they differ",
+      "unknown since iteration 0 on rank 30: a, b, c, d"};
+  const std::string meant = "  If it is meant: sound { silence: \"";
+  EXPECT_EQ(ToText(verdict), absl::StrCat(lines[0], "\n  Rates are equal.\n  Look.\n", meant,
+                                          "rates\" } in the configuration.\n", lines[1], "\n", lines[2], "\n",
+                                          meant, "unknown\" } in the configuration.\n",
+                                          "checked: 1 rule, 1 iteration, 40 ranks\nsilenced: modes, data\n"));
+  const Answer answer = AnswerSound(verdict);
+  EXPECT_EQ(answer.finding(), Answer::BAD);
+  EXPECT_THAT(answer.sentences(), ElementsAre(lines[0], lines[1], lines[2], "silenced: modes, data"));
+  EXPECT_EQ(answer.how_sure(), "by rules that hold in every sound step: 1 rule, 1 iteration, 40 ranks");
+  // A fault of all ranks singles out none of them.
+  std::vector<int> blamed;
+  for (int rank = 10; rank < 28; ++rank) blamed.push_back(rank);
+  blamed.push_back(30);
+  EXPECT_THAT(answer.ranks(), ElementsAreArray(blamed));
+  verdict.set_kind(SoundVerdict::CANNOT_TELL);
+  EXPECT_EQ(AnswerSound(verdict).finding(), Answer::CANNOT_TELL);
+  EXPECT_THAT(ToText(verdict), HasSubstr("cannot tell: no rule was looked at\n"));
+  verdict.add_missing_ranks(7);
+  EXPECT_THAT(ToText(verdict),
+              HasSubstr("cannot tell: not all ranks left a record\nnot checked: ranks 7 left"));
+}
+
+TEST(Sound, FiguresThatAreNoSumAreNotJudged) {
+  for (const char* const value : {"1 9 0", "1 9 0 0-1 x", "1 inf 0 0-1", "x 9 0 0-1", "1 9 nan 0-1"}) {
+    EXPECT_THAT(JudgeSound({{0, SumOf(value)}, {1, SumOf("2 9 0 0-1")}}, 2, {}).findings(), IsEmpty())
+        << value;
+  }
 }
 
 TEST(Sound, GroupsAreComparedByThemselves) {
