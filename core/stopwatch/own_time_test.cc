@@ -342,7 +342,7 @@ TEST_F(OwnTimeTest, AWindowEndsWhereItIsClosed) {
 
 TEST(ThreadTimes, AreReadFromSchedstat) {
   EXPECT_EQ(ParseSchedstat("49263122 23975778 16\n"), 23975778u);
-  for (const char* const bad : {"", "12", "x 3 4", "1 -3 2"})
+  for (const char* const bad : {"", "12", "x 3 4", "1 -3 2", "1\t2 3"})
     EXPECT_FALSE(ParseSchedstat(bad).has_value()) << bad;
 }
 

@@ -3,17 +3,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <numeric>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/config.pb.h"
@@ -43,33 +51,127 @@ TEST_F(StopwatchTest, IgnoresEverythingUntilEnabled) {
   EXPECT_EQ(Stats().measurements_size(), 0);
 }
 
-TEST_F(StopwatchTest, CountsIntervalsAndIterations) {
-  Enable();
-  Measure("a", 10);
-  Measure("a", 30);
-  stopwatch_.FinishIter();
-  Measure("b", 5);
-  stopwatch_.FinishIter();
-  Measure("a", 20);
-  stopwatch_.FinishIter();
+// A thread that lives on between what it does.
+class Worker {
+ public:
+  ~Worker() {
+    Run(nullptr);
+    thread_.join();
+  }
+  void Run(std::function<void()> work) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    work_ = std::move(work);
+    has_work_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !has_work_; });
+  }
 
-  const StopwatchStats stats = Stats();
-  EXPECT_EQ(stats.num_measured_iters(), 3);
-  EXPECT_EQ(stats.iteration().count(), 3);
-  EXPECT_DOUBLE_EQ(stats.iteration().total(), 0.065);
-  ASSERT_EQ(stats.measurements_size(), 2);
-  const Measurement a = stats.measurements(0);
-  EXPECT_EQ(a.name(), "a");
-  EXPECT_EQ(a.per_interval().count(), 3);
-  EXPECT_DOUBLE_EQ(a.per_interval().total(), 0.060);
-  EXPECT_DOUBLE_EQ(a.per_interval().mean(), 0.020);
-  EXPECT_DOUBLE_EQ(a.per_interval().min(), 0.010);
-  EXPECT_DOUBLE_EQ(a.per_interval().max(), 0.030);
-  EXPECT_DOUBLE_EQ(a.per_interval().squared_deviations(), 2e-4);
-  // Ran in two of the iterations, 40 ms and 20 ms.
-  EXPECT_EQ(a.per_iteration().count(), 2);
-  EXPECT_DOUBLE_EQ(a.per_iteration().mean(), 0.030);
-  EXPECT_DOUBLE_EQ(a.per_iteration().max(), 0.040);
+ private:
+  void Loop() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (bool goes_on = true; goes_on;) {
+      changed_.wait(lock, [this] { return has_work_; });
+      goes_on = work_ != nullptr;
+      if (goes_on) work_();
+      has_work_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<void()> work_;
+  bool has_work_ = false;
+  std::thread thread_{[this] { Loop(); }};
+};
+
+// Of what was measured in iterations after the warm-up: milliseconds of each interval, by iteration.
+using Intervals = std::vector<std::vector<double>>;
+
+void ExpectTimes(const DurationStatistics& found, const std::vector<double>& milliseconds) {
+  DurationStatistics expected;
+  for (const double duration : milliseconds) expected.AddSeconds(1e-3 * duration);
+  EXPECT_EQ(found.count(), expected.count());
+  EXPECT_NEAR(found.total(), expected.total(), 1e-12);
+  EXPECT_NEAR(found.squared_deviations(), expected.squared_deviations(), 1e-12);
+  EXPECT_EQ(found.min(), expected.min());
+  EXPECT_EQ(found.max(), expected.max());
+}
+
+TEST(Stopwatch, AnySequenceIsCountedByIntervalAndByIteration) {
+  std::mt19937 random(1);
+  Worker worker;
+  for (int trial = 0; trial < 60; ++trial) {
+    Stopwatch stopwatch{EnvironmentWith(&NoDevice)};
+    Stopwatch::Options options;
+    options.num_warmup_iters = static_cast<int64_t>(random() % 3);
+    ASSERT_TRUE(stopwatch.Enable(options).ok());
+    std::map<std::string, Intervals> expected;
+    std::vector<double> iterations;
+    double last_end = -1;
+    const auto now = [] { return 1e-6 * static_cast<double>(now_ns.load()); };
+    const size_t num_iterations = 1 + random() % 7;
+    for (size_t iteration = 0; iteration < num_iterations; ++iteration) {
+      for (uint32_t left = last_end < 0 ? 1 + random() % 6 : random() % 7; left > 0; --left) {
+        const std::string outer(1, static_cast<char>('a' + random() % 3));
+        const std::string inner(1, static_cast<char>('d' + random() % 2));
+        const bool nests = random() % 2 == 0, is_called = random() % 3 == 0;
+        const uint64_t before = 1 + random() % 3, inside = random() % 3;
+        const auto measure = [&] {
+          if (last_end < 0) last_end = now();
+          if (is_called) {
+            stopwatch.Start("called");
+            Pass(before);
+            stopwatch.End("called");
+            return;
+          }
+          const Stopwatch::Scope scope(stopwatch, outer);
+          Pass(before);
+          if (!nests) return;
+          const Stopwatch::Scope nested(stopwatch, inner);
+          Pass(inside);
+        };
+        if (random() % 2 == 0) {
+          measure();
+        } else {
+          worker.Run(measure);
+        }
+        const auto add = [&](const std::string& name, uint64_t milliseconds) {
+          expected[name].resize(num_iterations);
+          expected[name][iteration].push_back(static_cast<double>(milliseconds));
+        };
+        add(is_called ? "called" : outer, before + (!is_called && nests ? inside : 0));
+        if (!is_called && nests) add(inner, inside);
+      }
+      stopwatch.FinishIter();
+      iterations.push_back(now() - last_end);
+      last_end = now();
+    }
+    const StopwatchSnapshot snapshot = stopwatch.Snapshot();
+    const auto first = static_cast<size_t>(options.num_warmup_iters);
+    const size_t num_measured = num_iterations > first ? num_iterations - first : 0;
+    EXPECT_EQ(snapshot.num_warmup_iters, options.num_warmup_iters);
+    EXPECT_EQ(snapshot.num_warmup_iters_done, std::min(first, num_iterations));
+    EXPECT_EQ(snapshot.num_measured_iters, num_measured);
+    iterations.erase(iterations.begin(), iterations.end() - static_cast<std::ptrdiff_t>(num_measured));
+    ExpectTimes(snapshot.iteration, iterations);
+    EXPECT_EQ(snapshot.measurements.size(), expected.size());
+    for (const StopwatchSnapshot::Measurement& measurement : snapshot.measurements) {
+      std::vector<double> intervals, sums, series;
+      for (size_t iteration = first; iteration < num_iterations; ++iteration) {
+        const std::vector<double>& of_iteration = expected[measurement.name][iteration];
+        intervals.insert(intervals.end(), of_iteration.begin(), of_iteration.end());
+        series.push_back(std::accumulate(of_iteration.begin(), of_iteration.end(), 0.0));
+        if (!of_iteration.empty()) sums.push_back(series.back());
+      }
+      ExpectTimes(measurement.per_interval, intervals);
+      ExpectTimes(measurement.per_iteration, sums);
+      ASSERT_EQ(measurement.series.values().size(), series.size());
+      for (size_t i = 0; i < series.size(); ++i) {
+        EXPECT_NEAR(measurement.series.values()[i], 1e-3 * series[i], 1e-7);
+      }
+    }
+  }
 }
 
 TEST_F(StopwatchTest, CountsAndAveragesHaveCallsOfTheirOwn) {
@@ -92,36 +194,6 @@ TEST_F(StopwatchTest, CountsAndAveragesHaveCallsOfTheirOwn) {
   EXPECT_DOUBLE_EQ(*stopwatch_.MeanSecondsPerInterval("forward"), 0.025);
   EXPECT_DOUBLE_EQ(*stopwatch_.MeanSecondsPerIteration("forward"), 0.05);
   EXPECT_EQ(stopwatch_.MeanSecondsPerInterval("backward"), std::nullopt);
-}
-
-TEST_F(StopwatchTest, WarmUpIterationsAreNotCounted) {
-  Stopwatch::Options options;
-  options.num_warmup_iters = 2;
-  Enable(options);
-  for (const uint64_t duration : {100, 200, 7, 9}) {
-    Measure("step", duration);
-    stopwatch_.FinishIter();
-  }
-  EXPECT_EQ(Stats().num_warmup_iters(), 2);
-  EXPECT_EQ(Stats().num_measured_iters(), 2);
-  EXPECT_EQ(Stats("step").per_interval().count(), 2);
-  EXPECT_DOUBLE_EQ(Stats("step").per_interval().total(), 0.016);
-  EXPECT_EQ(Stats().iteration().count(), 2);
-  EXPECT_DOUBLE_EQ(Stats().iteration().total(), 0.016);
-}
-
-TEST_F(StopwatchTest, ScopesMeasureAndNest) {
-  Enable();
-  for (int i = 0; i < 3; ++i) {
-    const Stopwatch::Scope outer(stopwatch_, "outer");
-    Pass(1);
-    const Stopwatch::Scope inner(stopwatch_, "inner");
-    Pass(2);
-  }
-  stopwatch_.FinishIter();
-  EXPECT_DOUBLE_EQ(Stats("outer").per_interval().total(), 0.009);
-  EXPECT_DOUBLE_EQ(Stats("inner").per_interval().total(), 0.006);
-  EXPECT_EQ(Stats("inner").per_iteration().count(), 1);
 }
 
 TEST_F(StopwatchTest, AHandleServesSeveralStopwatches) {
@@ -218,11 +290,20 @@ TEST_F(StopwatchTest, EnablingTwiceIsRefusedNamingBothPlaces) {
 
 TEST_F(StopwatchTest, NumbersOutOfRangeAreRefused) {
   Stopwatch::Options options;
-  options.num_warmup_iters = -1;
-  EXPECT_EQ(stopwatch_.Enable(options).code(), absl::StatusCode::kInvalidArgument);
-  options = {};
-  options.series_limit = Stopwatch::kMaxSeriesLimit + 1;
-  EXPECT_EQ(stopwatch_.Enable(options).code(), absl::StatusCode::kInvalidArgument);
+  const auto refused = [&](int64_t num_warmup_iters, int64_t print_every, size_t series_limit) {
+    options.num_warmup_iters = num_warmup_iters;
+    options.print_every_n_iters = print_every;
+    options.series_limit = series_limit;
+    EXPECT_THAT(
+        std::string(stopwatch_.Enable(options).message()),
+        HasSubstr(absl::StrCat("num_warmup_iters ", num_warmup_iters, " and print_every_n_iters ",
+                               print_every, " must not be negative, and series_limit ", series_limit,
+                               " must be 0, or at least 2 and at most ", Stopwatch::kMaxSeriesLimit)));
+  };
+  refused(-1, 0, 0);
+  refused(3, -2, 4);
+  refused(0, 5, 1);
+  refused(0, 0, Stopwatch::kMaxSeriesLimit + 1);
   StopwatchConfig config;
   config.set_arrivals_limit(-5);
   EXPECT_THAT(std::string(stopwatch_.Enable(Stopwatch::FromConfig(config)).message()),
