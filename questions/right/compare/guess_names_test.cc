@@ -1,0 +1,138 @@
+// Guesses of names that were changed by a rule that is known.
+
+#include "ott/questions/right/compare/guess_names.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "gtest/gtest.h"
+
+namespace ott::compare {
+namespace {
+
+constexpr int kNumLayers = 12;
+
+// A tensor of each layer: its two names, and its shape.
+struct Part {
+  std::string reference, current;
+  Dims shape;
+};
+
+const std::vector<Part> kParts = {{"layers.{n0}.wq", "h.{n0}.attn.q", {4, 6}},
+                                  {"layers.{n0}.wk", "h.{n0}.attn.k", {4, 6}},
+                                  {"layers.{n0}.up", "h.{n0}.mlp", {6, 8}},
+                                  {"layers.{n0}.norm", "h.{n0}.ln", {7}},
+                                  {"layers.{n0}.scale", "h.{n0}.scale", {}}};
+
+std::string Filled(const std::string& pattern, int layer) {
+  return absl::StrReplaceAll(pattern, {{"{n0}", std::to_string(layer)}});
+}
+
+void InsertAtPath(const std::string& path, const Tensor& tensor, ValueMap& map) {
+  const size_t dot = path.find('.');
+  if (dot == path.npos) {
+    map.Insert(path, tensor);
+    return;
+  }
+  Value* child = map.Find(path.substr(0, dot));
+  if (child == nullptr) child = map.Insert(path.substr(0, dot), ValueMap());
+  InsertAtPath(path.substr(dot + 1), tensor, child->map());
+}
+
+// Rows by rows, or columns by columns.
+Tensor Make(const std::vector<float>& elements, const Dims& shape, bool is_turned) {
+  auto memory = std::make_shared<std::vector<float>>(elements);
+  Dims turned = shape;
+  if (is_turned) {
+    std::reverse(turned.begin(), turned.end());
+    for (int64_t i = 0; i < shape[0]; ++i) {
+      for (int64_t j = 0; j < shape[1]; ++j) (*memory)[j * shape[0] + i] = elements[i * shape[1] + j];
+    }
+  }
+  const TensorView view(memory->data(), absl::Span<const int64_t>(turned));
+  return Tensor{view, memory};
+}
+
+// States of which each part is as it was, changed in one layer or in all, or turned.
+enum State { kEqual, kChangedInOne, kChangedInAll, kTurned };
+
+TEST(GuessNames, NamesThatWereChangedByARuleAreFound) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 200; ++trial) {
+    ValueMap reference, current;
+    std::array<int, 5> counts{};  // by name, elements, transposed, names around, shape
+    std::vector<State> states;
+    // What is known of the numbers of a part, or of its layer, tells the rest.
+    for (const Part& part : kParts) {
+      State state = static_cast<State>(random() % 4);
+      if (part.shape.size() != 2 && state == kTurned) state = kEqual;
+      // Only what has a shape of its own is known by it.
+      if (part.shape == kParts[0].shape && state == kChangedInAll) state = kEqual;
+      if (part.shape.empty()) state = kEqual;
+      states.push_back(state);
+    }
+    for (size_t p = 0; p < kParts.size(); ++p) {
+      const Part& part = kParts[p];
+      for (int layer = 0; layer < kNumLayers; ++layer) {
+        std::vector<float> elements(48);
+        for (float& element : elements) element = static_cast<float>(random() % 100000);
+        InsertAtPath(Filled(part.reference, layer), Make(elements, part.shape, false), reference);
+        const bool is_changed = states[p] == kChangedInAll || (states[p] == kChangedInOne && layer == 5);
+        if (is_changed) elements[0] += 1;
+        InsertAtPath(Filled(part.current, layer), Make(elements, part.shape, states[p] == kTurned), current);
+        ++counts[part.shape.empty() || (is_changed && states[p] == kChangedInOne) ? 3
+                 : is_changed                                                     ? 4
+                 : states[p] == kTurned                                           ? 2
+                                                                                  : 1];
+      }
+    }
+    InsertAtPath("embedding", Make({1, 2, 3}, {3}, false), reference);
+    InsertAtPath("embedding", Make({4, 5, 6}, {3}, false), current);
+    ++counts[0];
+    // These have no partner.
+    InsertAtPath("only.reference", Make({1, 2}, {2}, false), reference);
+    InsertAtPath("only.current", Make(std::vector<float>(9), {3, 3}, false), current);
+
+    const GuessedNames guessed = GuessNames(Value(reference), Value(current));
+    std::map<std::string, std::pair<std::string, bool>> expected = {{"embedding", {"embedding", false}}},
+                                                        rules;
+    for (size_t p = 0; p < kParts.size(); ++p)
+      expected[kParts[p].current] = {kParts[p].reference, states[p] == kTurned};
+    for (const TensorRule& rule : guessed.names.b().tensors())
+      rules[rule.path()] = {rule.whole(), rule.transpose_size() > 0};
+    EXPECT_EQ(rules, expected) << trial;
+    EXPECT_EQ(guessed.names.b().tensors_size(), expected.size()) << trial;
+    const std::array<const char*, 5> means = {"name", "equal elements", "equal elements, transposed",
+                                              "the names around them", "shape and order"};
+    std::vector<std::string> by;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      if (counts[i] > 0) by.push_back(absl::StrCat(counts[i], " by ", means[i]));
+    }
+    EXPECT_EQ(guessed.by, absl::StrJoin(by, ", ")) << trial;
+  }
+}
+
+TEST(GuessNames, WhatHasNoPartnerHasNoRule) {
+  EXPECT_EQ(GuessNames(Value(ValueMap()), Value(ValueMap())).by, "none");
+  ValueMap reference, current;
+  // Two that are alike may be either; a pattern's signs are no name.
+  for (const char* const name : {"a", "b"}) InsertAtPath(name, Make({1, 2}, {2}, false), reference);
+  for (const char* const name : {"c", "d", "e"}) InsertAtPath(name, Make({1, 2}, {2}, false), current);
+  InsertAtPath("x*", Make({1}, {1}, false), reference);
+  InsertAtPath("x*", Make({1}, {1}, false), current);
+  const GuessedNames guessed = GuessNames(Value(reference), Value(current));
+  EXPECT_EQ(guessed.by, "none");
+  EXPECT_EQ(guessed.names.b().tensors_size(), 0);
+}
+
+}  // namespace
+}  // namespace ott::compare
