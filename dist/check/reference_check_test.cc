@@ -10,6 +10,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/directory/run_directory.h"
@@ -166,6 +167,12 @@ TEST_F(ReferenceCheckTest, OnlyTheKindsAskedForAreCompared) {
   EXPECT_EQ(all->Check(kIteration, 0, changed, nullptr).num_different_tensors(), 2);
   const auto parameters = ReferenceCheck::Create(Config("kinds: TENSOR_KIND_PARAMETER"), RankMeshes(4));
   EXPECT_EQ(parameters->Check(kIteration, 0, changed, nullptr).num_different_tensors(), 1);
+  const auto both =
+      ReferenceCheck::Create(Config("kinds: [ TENSOR_KIND_PARAMETER, TENSOR_KIND_GRADIENT ]"), RankMeshes(4));
+  const Value unchanged = ReadDump(Dump())->tensors;
+  EXPECT_EQ(parameters->Check(kIteration, 0, unchanged, nullptr).outcome(), BITWISE_EQUAL);
+  EXPECT_EQ(both->Check(kIteration, 0, unchanged, nullptr).outcome(), NOT_COMPARED);
+  EXPECT_EQ(both->Check(kIteration, 0, unchanged, nullptr).reason(), "no tensor is TENSOR_KIND_GRADIENT");
   const auto gradients = ReferenceCheck::Create(Config("kinds: TENSOR_KIND_GRADIENT"), RankMeshes(4));
   EXPECT_EQ(gradients->Check(kIteration, 0, changed, nullptr).outcome(), NOT_COMPARED);
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "dist/check/replica_tensors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/digest/digest.h"
@@ -555,6 +556,39 @@ TEST(ReplicaCheck, ASilentRankIsWaitedForOnlyOnce) {
                                                           : "nothing from rank 1 (b) within 0.5 s"));
     }
     EXPECT_LT(std::chrono::steady_clock::now() - start, kNumChecks * kTimeout / 4);
+  }
+}
+
+TEST(ReplicaTensors, WhatIsAskedOfNoTensorIsAnError) {
+  const Model model;
+  const std::vector<NamedTensor> named = model.Tensors();
+  internal::ReplicaTensors tensors(named);
+  tensors.Announce(0);
+  const auto has_error = [&](const std::function<void(internal::ReplicaRequest&)>& ask) {
+    internal::ReplicaRequest request;
+    ask(request);
+    return tensors.Answer(request).has_error();
+  };
+  for (int64_t at = -2; at <= 6; ++at) {
+    EXPECT_EQ(has_error([&](auto& request) { request.set_leaves_of_tensor(at); }), at < 0 || at > 3) << at;
+    for (int64_t end = -2; end <= 6; ++end) {
+      EXPECT_EQ(has_error([&](auto& request) {
+                  request.mutable_digests()->set_begin(at);
+                  request.mutable_digests()->set_end(end);
+                }),
+                at < 0 || end < at || end > 4);
+    }
+    // By name, they are "empty", "layer.bias", "layer.weights" and "step", of so many blocks.
+    const int64_t num_blocks =
+        at < 0 || at > 3 ? 0 : std::vector<int64_t>{0, 1, 3, 1}[static_cast<size_t>(at)];
+    for (int64_t block = -1; block <= 4; ++block) {
+      EXPECT_EQ(has_error([&](auto& request) {
+                  request.mutable_block()->set_tensor(at);
+                  request.mutable_block()->set_block(block);
+                }),
+                block < 0 || block >= num_blocks)
+          << at << ", block " << block;
+    }
   }
 }
 

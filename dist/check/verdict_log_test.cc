@@ -67,6 +67,10 @@ TEST(VerdictLog, SumsUpByModeAndByTheWorstRank) {
   EXPECT_EQ(FormatSummary("replicas", (*log)->replicas()), "replicas: 1 check, all equal bit for bit");
   EXPECT_EQ((*log)->reference().num_within_tolerance, 1);
   EXPECT_TRUE((*log)->reference().passed());
+  ASSERT_TRUE((*log)->Add(MakeVerdict(DISTINCT, 0, ALL_DISTINCT)).ok());
+  ASSERT_TRUE((*log)->Add(MakeVerdict(DISTINCT, 1, DIFFERENT)).ok());
+  EXPECT_EQ(FormatSummary("inputs", (*log)->distinct()),
+            "inputs: 2 checks, 1 THE SAME on several ranks, 1 of their own on all ranks");
   ASSERT_TRUE((*log)->Add(MakeVerdict(REFERENCE, 7, NOT_COMPARED)).ok());
   EXPECT_FALSE((*log)->reference().passed());
   EXPECT_EQ(FormatSummary("reference", (*log)->reference()),

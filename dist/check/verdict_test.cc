@@ -1,6 +1,9 @@
 #include "ott/dist/check/verdict.h"
 
+#include <algorithm>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -21,6 +24,56 @@ TEST(Passed, OnlyEqualityAndTolerancePass) {
   EXPECT_FALSE(Passed(Verdict("outcome: DIFFERENT")));
   EXPECT_FALSE(Passed(Verdict("outcome: NOT_COMPARED")));
   EXPECT_FALSE(Passed(CrossCheckVerdict()));
+}
+
+TEST(FindFirst, IsTheWorstAndOfThoseTheFirstTensorAndTheLowestRank) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 300; ++trial) {
+    std::vector<CrossCheckVerdict> verdicts(1 + random() % (trial % 10 == 0 ? 40 : 5));
+    for (size_t i = 0; i < verdicts.size(); ++i) {
+      const Outcome outcomes[] = {BITWISE_EQUAL, WITHIN_TOLERANCE, NOT_COMPARED,
+                                  DIFFERENT,     DIFFERENT,        DIFFERENT};
+      verdicts[i].set_outcome(outcomes[random() % 6]);
+      verdicts[i].set_rank(static_cast<int>(i));
+      verdicts[i].set_worst_finding("of rank " + std::to_string(i));
+      if (const uint32_t position = random() % 3; position > 0) {
+        verdicts[i].set_tensor_position(position);
+        verdicts[i].set_tensor("t" + std::to_string(position));
+      }
+    }
+    const auto is_worse = [](const CrossCheckVerdict& a, const CrossCheckVerdict& b) {
+      if (SeverityOf(a.outcome()) != SeverityOf(b.outcome()))
+        return SeverityOf(a.outcome()) > SeverityOf(b.outcome());
+      if (a.has_tensor_position() != b.has_tensor_position()) return a.has_tensor_position();
+      return a.tensor_position() < b.tensor_position();
+    };
+    const CrossCheckVerdict worst = *std::min_element(verdicts.begin(), verdicts.end(), is_worse);
+    std::vector<int> first_ranks;
+    int64_t num_different = 0;
+    for (const CrossCheckVerdict& verdict : verdicts) {
+      if (verdict.outcome() != DIFFERENT) continue;
+      ++num_different;
+      if (verdict.tensor() == worst.tensor() && !worst.tensor().empty())
+        first_ranks.push_back(verdict.rank());
+    }
+    std::vector<CrossCheckVerdict> found = verdicts;
+    std::shuffle(found.begin(), found.end(), random);
+    FindFirst(found);
+    for (const CrossCheckVerdict& verdict : found) {
+      EXPECT_EQ(verdict.outcome(), verdicts[static_cast<size_t>(verdict.rank())].outcome());
+      EXPECT_EQ(verdict.worst_outcome(), worst.outcome());
+      EXPECT_EQ(verdict.worst_rank(), worst.rank());
+      EXPECT_EQ(verdict.worst_finding(), worst.worst_finding());
+      EXPECT_EQ(verdict.first_tensor(), first_ranks.empty() ? "" : worst.tensor());
+      EXPECT_EQ(verdict.num_first_ranks(), first_ranks.size());
+      EXPECT_EQ(verdict.first_ranks_size(), std::min<size_t>(first_ranks.size(), 16));
+      for (const int rank : verdict.first_ranks()) {
+        EXPECT_EQ(std::count(first_ranks.begin(), first_ranks.end(), rank), 1);
+      }
+      EXPECT_EQ(verdict.num_different_ranks(), num_different);
+      EXPECT_EQ(verdict.num_ranks(), verdicts.size());
+    }
+  }
 }
 
 TEST(FormatVerdict, SaysWhereReplicasDiffer) {
