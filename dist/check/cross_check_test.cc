@@ -2,9 +2,12 @@
 
 #include "ott/dist/check/cross_check.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,7 +47,8 @@ struct Model {
   }
 };
 
-class CrossCheckTest : public testing::Test {
+// With messages alone, and where a library gathers, too: the verdicts are the same.
+class CrossCheckTest : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
     // One folder for all ranks.
@@ -78,7 +82,19 @@ class CrossCheckTest : public testing::Test {
   }
 
   std::unique_ptr<CrossCheck> Create(const CrossCheckConfig& config) {
-    auto check = CrossCheck::Create(TestRanks(), config, std::chrono::seconds(60), {}, Meshes());
+    CrossCheck::Collectives collectives;
+    if (GetParam()) {
+      const std::shared_ptr<Communicator> library = *TestRanks().Split(0, 0, ForTests());
+      collectives.all_gather = [library](std::string_view bytes, Deadline deadline) {
+        return library->AllGather(bytes, deadline);
+      };
+      collectives.are_equal = [library](absl::Span<const uint64_t> words, Deadline deadline) {
+        const std::string mine(reinterpret_cast<const char*>(words.data()), 8 * words.size());
+        const std::vector<std::string> all = *library->AllGather(mine, deadline);
+        return absl::StatusOr<bool>(std::count(all.begin(), all.end(), mine) == library->size());
+      };
+    }
+    auto check = CrossCheck::Create(TestRanks(), config, std::chrono::seconds(60), collectives, Meshes());
     EXPECT_TRUE(check.ok()) << check.status();
     return *std::move(check);
   }
@@ -107,7 +123,7 @@ class CrossCheckTest : public testing::Test {
   std::string reference_;
 };
 
-TEST_F(CrossCheckTest, SelectsIterations) {
+TEST_P(CrossCheckTest, SelectsIterations) {
   const auto check = Create(Config());
   EXPECT_TRUE(check->Selects(20));
   EXPECT_FALSE(check->Selects(21));
@@ -116,7 +132,7 @@ TEST_F(CrossCheckTest, SelectsIterations) {
   EXPECT_TRUE(Create(config)->Selects(21));
 }
 
-TEST_F(CrossCheckTest, RefusesABadConfiguration) {
+TEST_P(CrossCheckTest, RefusesABadConfiguration) {
   CrossCheckConfig config = Config();
   config.mutable_reference_tolerance()->set_rtol(std::numeric_limits<double>::quiet_NaN());
   EXPECT_TRUE(absl::IsInvalidArgument(CrossCheck::Create(TestRanks(), config).status()));
@@ -125,7 +141,7 @@ TEST_F(CrossCheckTest, RefusesABadConfiguration) {
   EXPECT_TRUE(absl::IsInvalidArgument(CrossCheck::Create(TestRanks(), config).status()));
 }
 
-TEST_F(CrossCheckTest, WhatOneRankCannotReadIsAnErrorOfAll) {
+TEST_P(CrossCheckTest, WhatOneRankCannotReadIsAnErrorOfAll) {
   CrossCheckConfig config = Config();
   if (TestRanks().rank() == 1) config.set_reference_tolerances(reference_ + "/tolerances.textproto");
   const absl::Status status = CrossCheck::Create(TestRanks(), config).status();
@@ -134,7 +150,7 @@ TEST_F(CrossCheckTest, WhatOneRankCannotReadIsAnErrorOfAll) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("tolerances.textproto"));
 }
 
-TEST_F(CrossCheckTest, ChecksOnlyTheReplicatedTensors) {
+TEST_P(CrossCheckTest, ChecksOnlyTheReplicatedTensors) {
   CrossCheckConfig config = Config();
   config.add_replicated("wei*");
   const Model model;
@@ -143,7 +159,7 @@ TEST_F(CrossCheckTest, ChecksOnlyTheReplicatedTensors) {
   EXPECT_EQ(verdict.num_tensors(), 1);
 }
 
-TEST_F(CrossCheckTest, AGlobThatMatchesNothingIsNoPass) {
+TEST_P(CrossCheckTest, AGlobThatMatchesNothingIsNoPass) {
   CrossCheckConfig config = Config();
   config.add_replicated("gradients.*");
   const Model model;
@@ -151,7 +167,7 @@ TEST_F(CrossCheckTest, AGlobThatMatchesNothingIsNoPass) {
   EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
 }
 
-TEST_F(CrossCheckTest, EachGlobAndKindThatMatchesNothingIsNoPassAndNamed) {
+TEST_P(CrossCheckTest, EachGlobAndKindThatMatchesNothingIsNoPassAndNamed) {
   CrossCheckConfig config = Config();
   config.add_replicated("weights");
   config.add_replicated("wieghts*");
@@ -184,7 +200,7 @@ TEST_F(CrossCheckTest, EachGlobAndKindThatMatchesNothingIsNoPassAndNamed) {
   EXPECT_EQ(verdict.reason(), "sharded: \"experts.*\" matches no tensor");
 }
 
-TEST_F(CrossCheckTest, AGlobThatMatchesNothingHidesNoDifference) {
+TEST_P(CrossCheckTest, AGlobThatMatchesNothingHidesNoDifference) {
   CrossCheckConfig config = Config();
   config.add_replicated("weights");
   config.add_replicated("wieghts*");
@@ -193,7 +209,7 @@ TEST_F(CrossCheckTest, AGlobThatMatchesNothingHidesNoDifference) {
   EXPECT_EQ(Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()))->outcome(), DIFFERENT);
 }
 
-TEST_F(CrossCheckTest, AKindThatIsNotThereIsNoPassAgainstTheReference) {
+TEST_P(CrossCheckTest, AKindThatIsNotThereIsNoPassAgainstTheReference) {
   CrossCheckConfig config = Config(reference_);
   config.add_kinds(TENSOR_KIND_OTHER);
   config.add_kinds(TENSOR_KIND_GRADIENT);
@@ -204,7 +220,7 @@ TEST_F(CrossCheckTest, AKindThatIsNotThereIsNoPassAgainstTheReference) {
   EXPECT_THAT(verdict.reason(), HasSubstr("no tensor is TENSOR_KIND_GRADIENT"));
 }
 
-TEST_F(CrossCheckTest, FindsTheFlippedBit) {
+TEST_P(CrossCheckTest, FindsTheFlippedBit) {
   Model model;
   const int culprit = TestRanks().size() - 1;
   if (TestRanks().rank() == culprit) model.weights[517] = 0.25f + 0x1p-25f;  // its lowest bit
@@ -223,7 +239,7 @@ TEST_F(CrossCheckTest, FindsTheFlippedBit) {
   }
 }
 
-TEST_F(CrossCheckTest, WhatDiffersAmongReplicasIsCountedByKind) {
+TEST_P(CrossCheckTest, WhatDiffersAmongReplicasIsCountedByKind) {
   const std::vector<float> same = {1};
   const std::vector<float> own = {static_cast<float>(TestRanks().rank())};
   const auto view = [](const std::vector<float>& values) { return TensorView(values.data(), {1}); };
@@ -236,7 +252,7 @@ TEST_F(CrossCheckTest, WhatDiffersAmongReplicasIsCountedByKind) {
               HasSubstr("differ: parameters 2 of 3, optimizer state 0 of 1, others 0 of 1\n"));
 }
 
-TEST_F(CrossCheckTest, ShardsAreComparedWithTheReplicasOfTheSamePart) {
+TEST_P(CrossCheckTest, ShardsAreComparedWithTheReplicasOfTheSamePart) {
   if (TestRanks().size() != 4) return;
   const int rank = TestRanks().rank();
   Model model;
@@ -270,7 +286,7 @@ TEST_F(CrossCheckTest, ShardsAreComparedWithTheReplicasOfTheSamePart) {
   }
 }
 
-TEST_F(CrossCheckTest, WhereAllTensorsAreShardsTheReplicaCheckIsLeftOut) {
+TEST_P(CrossCheckTest, WhereAllTensorsAreShardsTheReplicaCheckIsLeftOut) {
   CrossCheckConfig config = Config();
   ShardedTensors& sharded = *config.add_sharded();
   sharded.add_paths("*");
@@ -285,7 +301,7 @@ TEST_F(CrossCheckTest, WhereAllTensorsAreShardsTheReplicaCheckIsLeftOut) {
   EXPECT_EQ(check->CheckShards(kIteration, {})[0].worst_outcome(), NOT_COMPARED);
 }
 
-TEST_F(CrossCheckTest, TheFirstDivergenceIsTheEarliestTensorOfAnyRankNotTheLowestRank) {
+TEST_P(CrossCheckTest, TheFirstDivergenceIsTheEarliestTensorOfAnyRankNotTheLowestRank) {
   Model model;
   WriteReference(model);
   const int rank = TestRanks().rank();
@@ -305,7 +321,7 @@ TEST_F(CrossCheckTest, TheFirstDivergenceIsTheEarliestTensorOfAnyRankNotTheLowes
               HasSubstr(rank == culprit ? "; first " + alone : "; the first is \"weights\", " + alone));
 }
 
-TEST_F(CrossCheckTest, ADifferenceOnAllRanksIsSaidToBeOnAll) {
+TEST_P(CrossCheckTest, ADifferenceOnAllRanksIsSaidToBeOnAll) {
   Model model;
   WriteReference(model);
   model.weights[517] = 0.5f;
@@ -316,7 +332,7 @@ TEST_F(CrossCheckTest, ADifferenceOnAllRanksIsSaidToBeOnAll) {
               HasSubstr("; on all " + std::to_string(TestRanks().size()) + " ranks\n"));
 }
 
-TEST_F(CrossCheckTest, ShardsWithoutReplicasNeedAReference) {
+TEST_P(CrossCheckTest, ShardsWithoutReplicasNeedAReference) {
   const int size = TestRanks().size();
   CrossCheckConfig config = Config();
   ShardedTensors& sharded = *config.add_sharded();
@@ -352,7 +368,7 @@ TEST_F(CrossCheckTest, ShardsWithoutReplicasNeedAReference) {
   }
 }
 
-TEST_F(CrossCheckTest, ReplicasMayDifferByTheToleranceThatIsConfigured) {
+TEST_P(CrossCheckTest, ReplicasMayDifferByTheToleranceThatIsConfigured) {
   CrossCheckConfig config = Config();
   config.add_replicated("weights");
   config.mutable_replica_tolerance()->set_atol(1e-3);
@@ -372,7 +388,7 @@ TEST_F(CrossCheckTest, ReplicasMayDifferByTheToleranceThatIsConfigured) {
   }
 }
 
-TEST_F(CrossCheckTest, AnEqualReferenceIsEqualBitForBit) {
+TEST_P(CrossCheckTest, AnEqualReferenceIsEqualBitForBit) {
   const Model model;
   WriteReference(model, &model);
   const Value grads = model.Tree();
@@ -383,7 +399,7 @@ TEST_F(CrossCheckTest, AnEqualReferenceIsEqualBitForBit) {
   EXPECT_EQ(verdict.num_tensors(), 4);
 }
 
-TEST_F(CrossCheckTest, WithinToleranceIsSaidToDifferInItsBits) {
+TEST_P(CrossCheckTest, WithinToleranceIsSaidToDifferInItsBits) {
   Model model;
   WriteReference(model);
   model.weights[3] += 1e-7f;
@@ -394,7 +410,7 @@ TEST_F(CrossCheckTest, WithinToleranceIsSaidToDifferInItsBits) {
   EXPECT_GT(verdict.max_abs_error(), 0);
 }
 
-TEST_F(CrossCheckTest, ADifferenceFromTheReferenceOnOneRankIsKnownToAll) {
+TEST_P(CrossCheckTest, ADifferenceFromTheReferenceOnOneRankIsKnownToAll) {
   Model model;
   WriteReference(model);
   if (TestRanks().rank() == 1) model.weights[517] = 0.5f;
@@ -412,7 +428,7 @@ TEST_F(CrossCheckTest, ADifferenceFromTheReferenceOnOneRankIsKnownToAll) {
   }
 }
 
-TEST_F(CrossCheckTest, NanAgainstANumberIsADifference) {
+TEST_P(CrossCheckTest, NanAgainstANumberIsADifference) {
   Model model;
   WriteReference(model);
   model.weights[0] = std::numeric_limits<float>::quiet_NaN();
@@ -420,7 +436,7 @@ TEST_F(CrossCheckTest, NanAgainstANumberIsADifference) {
             DIFFERENT);
 }
 
-TEST_F(CrossCheckTest, AMissingReferenceIsNoPass) {
+TEST_P(CrossCheckTest, AMissingReferenceIsNoPass) {
   const Model model;
   const CrossCheckVerdict verdict =
       Create(Config(reference_))->CheckReference(kIteration, model.Tree(), nullptr);
@@ -428,7 +444,7 @@ TEST_F(CrossCheckTest, AMissingReferenceIsNoPass) {
   EXPECT_THAT(verdict.reason(), HasSubstr(reference_));
 }
 
-TEST_F(CrossCheckTest, AMissingIterationIsNoPass) {
+TEST_P(CrossCheckTest, AMissingIterationIsNoPass) {
   const Model model;
   WriteReference(model);
   const CrossCheckVerdict verdict = Create(Config(reference_))->CheckReference(10, model.Tree(), nullptr);
@@ -436,7 +452,7 @@ TEST_F(CrossCheckTest, AMissingIterationIsNoPass) {
   EXPECT_THAT(verdict.reason(), HasSubstr("in iteration 10; it has 1, from iteration 20 to 20"));
 }
 
-TEST_F(CrossCheckTest, AReferenceOfAnotherWorldSizeIsNoPass) {
+TEST_P(CrossCheckTest, AReferenceOfAnotherWorldSizeIsNoPass) {
   const Model model;
   WriteReference(model, nullptr, 8);
   const CrossCheckVerdict verdict =
@@ -445,7 +461,7 @@ TEST_F(CrossCheckTest, AReferenceOfAnotherWorldSizeIsNoPass) {
   EXPECT_THAT(verdict.reason(), HasSubstr("was made by 8 ranks, this run has"));
 }
 
-TEST_F(CrossCheckTest, OneRanksDumpsCanBeTheReferenceOfAll) {
+TEST_P(CrossCheckTest, OneRanksDumpsCanBeTheReferenceOfAll) {
   Model model;
   WriteReference(model, nullptr, 1);
   model.scratch = {1};  // as on rank 1, whose dumps these are
@@ -459,7 +475,7 @@ TEST_F(CrossCheckTest, OneRanksDumpsCanBeTheReferenceOfAll) {
   EXPECT_THAT(verdict.reference(), HasSubstr("rank_00001"));
 }
 
-TEST_F(CrossCheckTest, RanksCanBeMappedToThoseOfTheReference) {
+TEST_P(CrossCheckTest, RanksCanBeMappedToThoseOfTheReference) {
   Model model;
   WriteReference(model, nullptr, 8);
   CrossCheckConfig config = Config(reference_);
@@ -471,7 +487,7 @@ TEST_F(CrossCheckTest, RanksCanBeMappedToThoseOfTheReference) {
   EXPECT_TRUE(absl::IsInvalidArgument(CrossCheck::Create(TestRanks(), config).status()));
 }
 
-TEST_F(CrossCheckTest, ATruncatedFileOnOneRankIsNoPassOnAnyRank) {
+TEST_P(CrossCheckTest, ATruncatedFileOnOneRankIsNoPassOnAnyRank) {
   const Model model;
   WriteReference(model);
   if (TestRanks().rank() == 0) {
@@ -487,7 +503,7 @@ TEST_F(CrossCheckTest, ATruncatedFileOnOneRankIsNoPassOnAnyRank) {
   EXPECT_EQ(verdict.worst_rank(), 0);
 }
 
-TEST_F(CrossCheckTest, GradientsOnOneSideOnlyAreADifference) {
+TEST_P(CrossCheckTest, GradientsOnOneSideOnlyAreADifference) {
   const Model model;
   WriteReference(model, &model);
   const CrossCheckVerdict verdict =
@@ -495,6 +511,8 @@ TEST_F(CrossCheckTest, GradientsOnOneSideOnlyAreADifference) {
   EXPECT_EQ(verdict.outcome(), DIFFERENT);
   EXPECT_THAT(verdict.reason(), HasSubstr("the reference has gradients, this run has none"));
 }
+
+INSTANTIATE_TEST_SUITE_P(Collectives, CrossCheckTest, testing::Bool());
 
 }  // namespace
 }  // namespace ott
