@@ -138,25 +138,26 @@ std::vector<Piece> CutBlock(const IterationSample& sample, const IterationBlock&
   return BlockCutter(sample, block, names).Cut();
 }
 
-int64_t TimeInsideOfCollectives(const IterationSample& sample, const IterationBlock& block) {
+std::vector<int64_t> TimeInsideOfCollectives(const IterationSample& sample, const IterationBlock& block) {
   struct Interval {
     int64_t start;
     int64_t end;
-    bool is_collective;
+    int32_t name;
   };
+  const auto is_collective = [&](const Interval& interval) { return sample.collective(interval.name); };
   std::vector<Interval> running;
-  int64_t inside = 0;
+  std::vector<int64_t> inside(static_cast<size_t>(sample.names_size()));
   int64_t now = 0;
   // Counts the time until `then`, in which the same intervals run.
   const auto add_until = [&](int64_t then) {
-    const bool has_both = std::any_of(running.begin(), running.end(), [&](const Interval& collective) {
-      return collective.is_collective &&
+    const auto around = std::find_if(running.begin(), running.end(), [&](const Interval& collective) {
+      return is_collective(collective) &&
              std::any_of(running.begin(), running.end(), [&](const Interval& other) {
                const bool is_around = other.start <= collective.start && other.end >= collective.end;
-               return !other.is_collective && !is_around;
+               return !is_collective(other) && !is_around;
              });
     });
-    if (has_both) inside += then - now;
+    if (around != running.end()) inside[static_cast<size_t>(around->name)] += then - now;
     now = then;
   };
   const auto end_until = [&](int64_t then) {
@@ -176,7 +177,7 @@ int64_t TimeInsideOfCollectives(const IterationSample& sample, const IterationBl
     const int32_t name = block.name(i);
     if (name == sample.observer()) continue;
     end_until(start);
-    running.push_back({start, start + block.duration(i), sample.collective(name)});
+    running.push_back({start, start + block.duration(i), name});
     last_end = std::max(last_end, running.back().end);
   }
   end_until(last_end);

@@ -35,10 +35,10 @@ absl::Status CheckSample(const IterationSample& sample);
 std::vector<Piece> CutBlock(const IterationSample& sample, const IterationBlock& block,
                             const std::vector<int32_t>& names);
 
-// Returns for how many nanoseconds other measurements that began inside of collective ones ran inside of
-// them. CutBlock() takes that for waiting, and it may be work beside a collective. REQUIRES: CheckSample()
-// passes
-int64_t TimeInsideOfCollectives(const IterationSample& sample, const IterationBlock& block);
+// Returns for how many nanoseconds others that began or ended inside of each collective measurement ran
+// inside of it, by index of the sample's names. Each moment counts for one. CutBlock() takes that for
+// waiting, and it may be work beside a collective. REQUIRES: CheckSample() passes
+std::vector<int64_t> TimeInsideOfCollectives(const IterationSample& sample, const IterationBlock& block);
 
 }  // namespace ott::saved
 

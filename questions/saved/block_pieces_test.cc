@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
@@ -141,7 +142,10 @@ TEST(TimeInsideOfCollectives, CountsMomentsInWhichAnotherMeasurementRunsInside) 
       inside += is_inside;
     }
     const IterationSample sample = SampleOf(intervals, {40});
-    EXPECT_EQ(TimeInsideOfCollectives(sample, sample.blocks(0)), inside) << trial;
+    const std::vector<int64_t> by_name = TimeInsideOfCollectives(sample, sample.blocks(0));
+    EXPECT_EQ(by_name.size(), kNumNames) << trial;
+    EXPECT_EQ(by_name[2] + by_name[3], inside) << trial;
+    EXPECT_EQ(std::accumulate(by_name.begin(), by_name.end(), int64_t{0}), inside) << trial;
   }
 }
 

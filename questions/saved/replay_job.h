@@ -28,6 +28,8 @@ struct ReplayJob {
     // Under which it is reported; kinds may share it.
     std::string operation;
     bool communicates = false;
+    // Others work inside of it: it may take long since these do, whatever it would take by itself.
+    bool holds_work = false;
   };
   struct Operation {
     int32_t rank = 0;  // index into `ranks`

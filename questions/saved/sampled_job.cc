@@ -171,7 +171,7 @@ class Maker {
       Block& block = blocks_.emplace_back();
       for (size_t rank = 0; rank < samples_.size(); ++rank) {
         block.push_back(CutBlock(samples_[rank], *of_ranks[rank], names_of_rank_[rank]));
-        inside[rank] += TimeInsideOfCollectives(samples_[rank], *of_ranks[rank]);
+        inside[rank] += FindWorkInside(rank, *of_ranks[rank]);
       }
     }
     if (num_iterations > 0) {
@@ -179,6 +179,7 @@ class Maker {
       job_.inside_difference =
           kNanosecond * static_cast<double>(*most - *least) / static_cast<double>(num_iterations);
     }
+    NoteWorkInside();
     if (num_lost > 0) {
       job_.notes.push_back(absl::StrCat(
           num_lost, " iterations that were to be kept had too many intervals, or were profiled"));
@@ -187,6 +188,26 @@ class Maker {
     return absl::NotFoundError(
         "no iterations were kept by all ranks; it takes 17 iterations after warm-up until the first ones "
         "are");
+  }
+
+  // Returns for how long others ran inside of collectives; a collective holds work if that is most of it.
+  int64_t FindWorkInside(size_t rank, const IterationBlock& block) {
+    const std::vector<int64_t> inside = TimeInsideOfCollectives(samples_[rank], block);
+    std::vector<int64_t> whole(inside.size());
+    for (int i = 0; i < block.name_size(); ++i)
+      whole[static_cast<size_t>(block.name(i))] += block.duration(i);
+    for (size_t name = 0; name < inside.size(); ++name) {
+      if (2 * inside[name] > whole[name]) hold_work_.insert(names_of_rank_[rank][name]);
+    }
+    return std::accumulate(inside.begin(), inside.end(), int64_t{0});
+  }
+
+  void NoteWorkInside() {
+    for (const int32_t name : hold_work_) {
+      job_.notes.push_back(absl::StrCat("others work inside of \"", names_[static_cast<size_t>(name)],
+                                        "\", which so takes no blame; where it waits for that work, mending "
+                                        "saves more than is predicted"));
+    }
   }
 
   void FindGroups() {
@@ -477,6 +498,7 @@ class Maker {
       kind.name = name < 0 ? kOutside : names_[name];
       kind.operation = kind.name;
       kind.communicates = next == kTransfer;
+      kind.holds_work = kind.communicates && hold_work_.count(name) > 0;
       if (next == kTransfer && name < 0) kind.operation = "begin of the iterations";
       if (next != kTransfer && next >= 0 && num_kinds[name] > 1) {
         absl::StrAppend(&kind.operation, " before ", names_[next]);
@@ -538,6 +560,8 @@ class Maker {
   int32_t observer_ = -3;
   int64_t error_bound_ = 0;
   std::vector<Block> blocks_;
+  // Collectives that work is measured inside of.
+  std::set<int32_t> hold_work_;
   // By block: it follows the one before.
   std::vector<bool> follows_;
   std::optional<Meetings> meetings_;

@@ -269,7 +269,8 @@ bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
   // When a rank leaves a collective is also a matter of its place in it, and of who has its CPU; but not
   // nearly always by as much as that takes.
   if (job_.kinds[kind].communicates &&
-      (job_.taken_share > kMaxTakenOfLateLeaver || static_cast<double>(num_twice) < kNearlyAlways * count)) {
+      (job_.kinds[kind].holds_work || job_.taken_share > kMaxTakenOfLateLeaver ||
+       static_cast<double>(num_twice) < kNearlyAlways * count)) {
     return false;
   }
   if (mean > 0 && IsAlone(scenario, kind) && IsHabit(scenario, kind)) return true;

@@ -190,6 +190,14 @@ void AddOverlaps(ShapeList& shapes) {
                          });
     buckets.noise = measured ? 0.03 : 0.1;
   }
+  Add(shapes, "a measured reduction around work", [](const Place& at, RankProgram& program) {
+    program.Work("forward", 6 * kMs, at.Planted(5 * kMs));
+    program.Begin("bucket", 0.5 * kMs, true);
+    program.Work("backward", 4 * kMs);
+    program.Wait("bucket", true);
+    program.Work("step", 1 * kMs);
+    program.Collective("loss", 0.5 * kMs);
+  });
   Shape& combined =
       Add(shapes, "accumulation, overlap and evaluation", [](const Place& at, RankProgram& program) {
         const double excess = at.Planted(1.5 * kMs);
