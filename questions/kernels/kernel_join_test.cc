@@ -1,6 +1,10 @@
 #include "ott/questions/kernels/kernel_join.h"
 
+#include <map>
+#include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -56,6 +60,144 @@ TEST(KernelJoin, EveryKernelHasAState) {
   EXPECT_EQ(joined.state(3), State::kNoLaunch);
   EXPECT_EQ(joined.state(4), State::kNoRange);
   EXPECT_EQ(joined.text(joined.context(1).phase), "forward");
+}
+
+// Threads with random ranges within each other, and launches at random times, their ends included.
+struct RandomCapture {
+  struct Range {
+    int thread;
+    int64_t start, end;
+    char kind;  // 'o' an op, 'b' a backward node, 'l' a layer, 'p' a phase
+    std::string name;
+    int64_t sequence;  // -1: none
+  };
+  struct Launch {
+    int thread;
+    int64_t time;
+  };
+
+  explicit RandomCapture(unsigned seed) : random(seed) {
+    for (int thread = 0; thread < 3; ++thread) {
+      Fill(thread, 1 + 1000 * (thread == 2 ? 1 : 0), 1000 * (thread == 2 ? 2 : 1) - 1, 0);
+      for (int i = 0; i < 12; ++i)
+        launches.push_back({thread, static_cast<int64_t>(random() % 1000) + 1000 * (thread == 2 ? 1 : 0)});
+    }
+    for (const Range& range : ranges) {
+      if (random() % 2 == 0) launches.push_back({range.thread, random() % 2 == 0 ? range.start : range.end});
+    }
+  }
+
+  // Threads 0 and 2 are of one process; thread 2 comes later, and runs the backward nodes.
+  void Fill(int thread, int64_t begin, int64_t end, int depth) {
+    while (depth < 5) {
+      const int64_t start = begin + 1 + static_cast<int64_t>(random() % 60);
+      const int64_t stop = start + 3 + static_cast<int64_t>(random() % 200);
+      if (stop >= end) return;
+      const bool may_be_backward = thread == 2 && depth == 0;
+      const char kind = may_be_backward ? 'b' : "olp"[random() % 3];
+      const int64_t sequence =
+          kind == 'b' || (kind == 'o' && thread != 2) ? static_cast<int64_t>(1 + random() % 8) : -1;
+      ranges.push_back(
+          {thread, start, stop, kind, std::string(1, kind) + std::to_string(ranges.size()), sequence});
+      Fill(thread, start, stop, depth + 1);
+      begin = stop;
+    }
+  }
+
+  CaptureSql Sql() const {
+    CaptureSql sql;
+    const auto process = [](int thread) { return thread == 1 ? 2 : 1; };
+    for (const Range& range : ranges) {
+      std::string text = (range.kind == 'o' ? "aten::" : range.kind == 'l' ? "layer:" : "") + range.name;
+      if (range.kind == 'b') text = "Node" + range.name + "Backward0";
+      if (range.sequence >= 0) text += ", seq = " + std::to_string(range.sequence);
+      sql.Range(process(range.thread), 10 + range.thread, range.start, range.end, text);
+    }
+    for (size_t i = 0; i < launches.size(); ++i) {
+      sql.Kernel(process(launches[i].thread), 10 + launches[i].thread, launches[i].time,
+                 5000 + 10 * static_cast<int64_t>(i), 5, "k", static_cast<int64_t>(i) + 1);
+    }
+    return sql;
+  }
+
+  // The ranges around a launch, from the outside in.
+  std::vector<const Range*> Around(const Launch& launch) const {
+    std::vector<const Range*> around;
+    for (const Range& range : ranges) {
+      if (range.thread == launch.thread && range.start <= launch.time && launch.time <= range.end)
+        around.push_back(&range);
+    }
+    return around;
+  }
+
+  std::mt19937 random;
+  std::vector<Range> ranges;
+  std::vector<Launch> launches;
+};
+
+TEST(KernelJoin, EachLaunchIsOfTheRangesAroundIt) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const RandomCapture capture(seed);
+    const Joined joined(capture.Sql());
+    std::map<const RandomCapture::Range*, uint32_t> instances;
+    std::set<uint32_t> all_instances;
+    for (size_t i = 0; i < capture.launches.size(); ++i) {
+      const auto around = capture.Around(capture.launches[i]);
+      ASSERT_EQ(joined.profile.kernels[i].start, 5000 + 10 * static_cast<int64_t>(i));
+      const RandomCapture::Range *op = nullptr, *backward = nullptr, *numbered = nullptr;
+      std::string layer = "-", phase = "-";
+      const auto add_layer = [&](const std::string& name) {
+        layer = layer == "-" ? name : layer + ":" + name;
+      };
+      for (const RandomCapture::Range* const range : around) {
+        if (range->kind == 'o') op = range;
+        if (range->kind == 'b') backward = range;
+        if (range->kind == 'l') add_layer(range->name);
+        if (range->kind == 'p') phase = range->name;
+        if (range->sequence >= 0) numbered = range;
+      }
+      EXPECT_EQ(joined.state(i), around.empty()                         ? State::kNoRange
+                                 : op == nullptr && backward == nullptr ? State::kNoOp
+                                                                        : State::kOp)
+          << seed << " " << i;
+      if (around.empty()) continue;
+      const LaunchContext& context = joined.context(i);
+      EXPECT_EQ(joined.op(context.op), op == nullptr ? "-" : op->name) << seed << " " << i;
+      EXPECT_EQ(joined.text(context.phase), phase) << seed << " " << i;
+      EXPECT_EQ(joined.launch(i).sequence_number, numbered == nullptr ? kNone : numbered->sequence);
+      EXPECT_EQ(context.backward != kNone, backward != nullptr) << seed << " " << i;
+      const RandomCapture::Range* forward = nullptr;
+      if (backward != nullptr) {
+        // The last op of its number, of the same process; its layers go before those of the backward pass.
+        for (const RandomCapture::Range& range : capture.ranges) {
+          if (range.thread == 0 && range.sequence == backward->sequence &&
+              (forward == nullptr || range.start > forward->start))
+            forward = &range;
+        }
+      }
+      EXPECT_EQ(joined.op(context.forward_op), forward == nullptr ? "-" : forward->name) << seed << " " << i;
+      if (forward != nullptr) {
+        std::string of_forward = "-";
+        std::swap(layer, of_forward);
+        for (const RandomCapture::Range* const range : capture.Around({0, forward->start})) {
+          if (range->kind == 'l' && range->end >= forward->end) add_layer(range->name);
+        }
+        if (layer == "-") layer = of_forward;
+      }
+      EXPECT_EQ(joined.text(context.layer), layer) << seed << " " << i;
+      // Launches of one call share its number.
+      const RandomCapture::Range* const call = op != nullptr ? op : backward;
+      EXPECT_EQ(joined.launch(i).op_instance == kNone, call == nullptr) << seed << " " << i;
+      if (call == nullptr) continue;
+      const auto [known, is_new] = instances.emplace(call, joined.launch(i).op_instance);
+      EXPECT_EQ(known->second, joined.launch(i).op_instance) << seed << " " << i;
+      if (is_new) {
+        EXPECT_TRUE(all_instances.insert(known->second).second) << seed << " " << i;
+      }
+    }
+    EXPECT_EQ(joined.join.num_op_instances, all_instances.size()) << seed;
+    EXPECT_TRUE(joined.join.notes.empty());
+  }
 }
 
 TEST(KernelJoin, RangesContainTheirEndsAndAnOpenOneTheRest) {
