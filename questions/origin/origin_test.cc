@@ -150,6 +150,7 @@ TEST_F(OriginOfHandWrittenLogs, InsertedRenamedAndFusedOperationsDoNotDerailIt) 
   ASSERT_TRUE(verdict.ok()) << verdict.status();
   EXPECT_EQ(verdict->operation(), "softmax") << FormatOrigin(*verdict);
   EXPECT_EQ(verdict->kind(), OriginVerdict::OPERATION);
+  EXPECT_FALSE(verdict->in_one_run_only());
 }
 
 TEST_F(OriginOfHandWrittenLogs, AFusedOperationThatIsWrongIsNamed) {
@@ -168,6 +169,33 @@ TEST_F(OriginOfHandWrittenLogs, AFusedOperationThatIsWrongIsNamed) {
   EXPECT_THAT(verdict->detail(), HasSubstr("it stands for add_bias"));
 }
 
+TEST_F(OriginOfHandWrittenLogs, AnyInputOfAFusedOperationThatIsOfNoneIsNamed) {
+  for (const size_t wrong : {0, 1, 2}) {
+    SetUp();
+    std::vector<float> inputs = {10, 20, 1};
+    HandWritten a = A();
+    a.Op("linear", {inputs[0], inputs[1]}, 30);
+    a.Op("add_bias", {30, inputs[2]}, 31);
+    a.Op("softmax", {31}, 60);
+    a.Finish();
+    inputs[wrong] += 7;
+    HandWritten b = B();
+    b.Op("fused_linear", inputs, 32);
+    b.Op("softmax", {32}, 61);
+    b.Finish();
+    const auto verdict = Find();
+    ASSERT_TRUE(verdict.ok()) << verdict.status();
+    // The first one is in place of what "linear" made, which the fused operation stands for as well.
+    const std::string input = "input" + std::to_string(wrong);
+    if (wrong == 0) {
+      EXPECT_THAT(verdict->detail(), HasSubstr("wrote as " + input)) << FormatOrigin(*verdict);
+      continue;
+    }
+    EXPECT_EQ(verdict->kind(), OriginVerdict::INPUT) << FormatOrigin(*verdict);
+    EXPECT_EQ(verdict->tensor(), input);
+  }
+}
+
 TEST_F(OriginOfHandWrittenLogs, AnInsertedOperationThatChangesAValueIsNamed) {
   HandWritten a = A();
   a.Op("linear", {10}, 30);
@@ -181,6 +209,7 @@ TEST_F(OriginOfHandWrittenLogs, AnInsertedOperationThatChangesAValueIsNamed) {
   const auto verdict = Find();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
   EXPECT_EQ(verdict->operation(), "cast") << FormatOrigin(*verdict);
+  EXPECT_TRUE(verdict->in_one_run_only());
   EXPECT_THAT(verdict->verdict(), HasSubstr("the reference does not run it"));
 }
 
