@@ -166,6 +166,24 @@ TEST(OneDump, IsReadAsFarAsItsFieldsAreWhatTheyAreToBe) {
                                     {"[[4611686018427387904, 4]]", -1}}) {
     EXPECT_EQ(operation(all_reduce(absl::StrCat(", \"input_sizes\": ", sizes))).size, size) << sizes;
   }
+  // Only where all ranks are to give as much are sizes compared.
+  for (const auto& [name, size] : {std::pair("all_reduce", 12),
+                                   {"broadcast", 12},
+                                   {"reduce", 12},
+                                   {"_all_gather_base", 12},
+                                   {"_reduce_scatter_base", 12},
+                                   {"all_gather", -1},
+                                   {"all_to_all", -1},
+                                   {"barrier", -1},
+                                   {"gather", -1},
+                                   {"reduce_scatter", -1},
+                                   {"scatter", -1}}) {
+    EXPECT_EQ(
+        operation(entry(absl::StrCat(R"(, "input_sizes": [[3, 4]], "profiling_name": "nccl:)", name, "\"")))
+            .size,
+        size)
+        << name;
+  }
   for (const auto& [number, sequence] :
        {std::pair("3", 3), {"-5", 0}, {"-9223372036854775808", 4}, {"\"x\"", 4}, {"null", 4}}) {
     EXPECT_EQ(operation(entry(absl::StrCat(R"(, "seq_id": 4, "profiling_name": "nccl:all_reduce", )",
