@@ -13,7 +13,9 @@
 namespace ott::hang {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 HangVerdict Verdict(HangVerdict::Answer answer, int iteration, const std::string& last_completed,
                     HangRank::State state = HangRank::WAITS) {
@@ -68,6 +70,20 @@ TEST(FoundHang, ADamagedFileIsNamed) {
   const auto found = ReadFoundHang(run_dir);
   ASSERT_TRUE(found.ok() && *found) << found.status();
   EXPECT_EQ((*found)->answer(), HangVerdict::HANGING);
+  EXPECT_THAT((*found)->notes(), IsEmpty());
+}
+
+TEST(FoundHang, WhatAnotherVersionWroteIsReadAndPrintedOnOneLine) {
+  const std::string run_dir = testing::TempDir();
+  ASSERT_TRUE(
+      WriteFileAtomically(run_dir + "/hang.json",
+                          R"({"answer": "HANGING", "verdict": "a\n\u007f\u001f\u00e9 ~", "colour": 1})")
+          .ok());
+  const HangVerdict found = **ReadFoundHang(run_dir);
+  EXPECT_EQ(found.verdict(), "a   \u00e9 ~");
+  EXPECT_THAT(found.notes(), ElementsAre(HasSubstr("of another version: " + run_dir + "/hang.json: ")));
+  std::filesystem::remove(run_dir + "/hang.json");
+  EXPECT_FALSE(ReadFoundHang(run_dir)->has_value());
 }
 
 TEST(HangAnswer, SaysWhereTheFirstTwoRanksToBlameStand) {

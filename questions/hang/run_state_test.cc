@@ -533,6 +533,28 @@ TEST_F(WatchdogTest, ARankThatStandsTellsTheProgramWhyAndKeepsTheVerdict) {
   EXPECT_THAT(*ReadFile(HangVerdictPath(dir_)), HasSubstr("\"NEVER_CAME\""));
 }
 
+TEST_F(RunStateTest, OneRankTakesTheTurnUntilItEndsItOrIsLongGone) {
+  ASSERT_TRUE(MakeDirectories(dir_).ok());
+  const RecorderExchange::Answers answers = HangWatchdog::AnswersOf(dir_, 0);
+  const auto age_by = [&](int seconds) {
+    const auto path = std::filesystem::path(dir_) / "hang.turn";
+    std::filesystem::last_write_time(path,
+                                     std::filesystem::last_write_time(path) - std::chrono::seconds(seconds));
+  };
+  EXPECT_TRUE(answers.take_turn());
+  EXPECT_FALSE(answers.take_turn());
+  age_by(30);
+  EXPECT_FALSE(answers.take_turn());
+  age_by(31);
+  EXPECT_TRUE(answers.take_turn());
+  EXPECT_FALSE(answers.take_turn());
+  answers.set_verdict("");
+  EXPECT_TRUE(answers.take_turn());
+  answers.set_verdict("{}");
+  EXPECT_EQ(ReadFile(dir_ + "/hang.json").value(), "{}");
+  EXPECT_FALSE(answers.take_turn());
+}
+
 TEST_F(WatchdogTest, TheVerdictOfAnotherRankIsTakenOver) {
   CreateTwo();
   const HangWatchdog first(recorders_[0], Clock::Steady(), Options());
