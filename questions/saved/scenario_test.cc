@@ -15,6 +15,7 @@
 #include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/location.h"
 #include "ott/core/statistics/policy.h"
+#include "ott/questions/saved/what_if.h"
 #include "questions/saved/full_replay.h"
 #include "questions/saved/part_replayer.h"
 
@@ -325,6 +326,25 @@ TEST(PartReplayer, SavingsAndSlowdownsAreAsDefined) {
     std::sort(excesses.begin(), excesses.end());
     replay.SortByExcess(ranks);
     for (size_t at = 0; at < ranks.size(); ++at) EXPECT_EQ(ranks[at], excesses[at].second) << i;
+  }
+}
+
+TEST(AnswerWhatIf, OfManyRanksThoseWithMostExcessAreReplayed) {
+  std::mt19937_64 random(10);
+  for (const int num_ranks : {256, 257}) {
+    OwnTimes own = RandomTimes(num_ranks, 4, 0.001, random);
+    // Every fourth rank takes longer, and the last one alone saves: 64 in all.
+    for (int rank = 0; rank < 4 * 63; rank += 4) {
+      for (double& time : own[0][rank]) time += 0.1;
+    }
+    const WhatIfAnswer answer = AnswerWhatIf(MakeJob(own));
+    const bool are_all = num_ranks == 256;
+    ASSERT_EQ(answer.by_rank_size(), are_all ? 256 : 64);
+    EXPECT_EQ(
+        std::count(answer.notes().begin(), answer.notes().end(), "by_rank has the 64 ranks with most excess"),
+        are_all ? 0 : 1);
+    for (int i = 0; i < answer.by_rank_size(); ++i)
+      EXPECT_EQ(answer.by_rank(i).name(), absl::StrCat("rank ", are_all ? i : i == 63 ? 256 : 4 * i));
   }
 }
 
