@@ -457,6 +457,18 @@ TEST_F(WhatIfTest, StepsAddUpToTheAnswer) {
     EXPECT_EQ(answer.by_rank(rank).slowdown(),
               std::min(answer.by_stage(rank / 2).slowdown(), answer.by_replica(rank % 2).slowdown()));
   }
+  // Parts say whose times they are, and of which operation, unless they are of all.
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_THAT(answer.by_rank(rank).ranks(), ElementsAre(rank));
+    EXPECT_EQ(answer.by_rank(rank).operation(), "");
+  }
+  for (const int stage : {0, 1})
+    EXPECT_THAT(answer.by_stage(stage).ranks(), ElementsAre(2 * stage, 2 * stage + 1));
+  for (const WhatIfPart& part : answer.by_operation()) {
+    EXPECT_EQ(part.ranks_size(), 0);
+    EXPECT_EQ(part.operation(), part.name());
+  }
+  EXPECT_EQ(answer.notes_size(), 0);
   double share = 0;
   for (const CriticalPart& part : answer.critical_path()) share += part.share();
   EXPECT_NEAR(share, 1, 1e-6);
