@@ -157,17 +157,23 @@ TEST(ClockAligner, TwoMeasurementsCloseToEachOtherTellNoDrift) {
 }
 
 TEST(ClockAligner, RanksOfOneKernelReadOneClock) {
-  auto ranks = CreateSimulatedCommunicators({"a", "b"});
-  const auto measure = [](std::unique_ptr<Communicator> mine) {
-    ClockAligner aligner(std::move(mine));
-    ASSERT_TRUE(aligner.Measure(10, Deadline::After(seconds(60))).ok());
-    EXPECT_TRUE(aligner.ReadsClockOfRankZero());
-    EXPECT_EQ(aligner.ToRankZero(12345)->nanoseconds, 12345);
-    EXPECT_EQ(aligner.ToRankZero(12345)->error_bound_nanoseconds, 0);
-  };
-  std::thread other(measure, std::move(ranks[1]));
-  measure(std::move(ranks[0]));
-  other.join();
+  for (uint32_t have_own = 0; have_own < 8; ++have_own) {
+    auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] {
+        const auto has_own = [&](int of) { return (have_own >> of & 1) != 0; };
+        ClockAligner aligner(std::move(ranks[rank]),
+                             has_own(rank) ? ClockAligner::Clock(WrongClock()) : nullptr);
+        ASSERT_TRUE(aligner.Measure(10, Deadline::After(seconds(60))).ok());
+        EXPECT_EQ(aligner.ReadsClockOfRankZero(), rank == 0 || (!has_own(0) && !has_own(rank)));
+        if (!aligner.ReadsClockOfRankZero()) return;
+        EXPECT_EQ(aligner.ToRankZero(12345)->nanoseconds, 12345);
+        EXPECT_EQ(aligner.ToRankZero(12345)->error_bound_nanoseconds, 0);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
 }
 
 TEST(ClockAligner, ManyRanksAreMeasuredInTurns) {

@@ -333,15 +333,34 @@ TYPED_TEST_P(CommunicatorConformance, ARankThatCallsAnotherCollectiveIsNamed) {
 TYPED_TEST_P(CommunicatorConformance, ARankThatReducesInAnotherWayIsNamed) {
   TypeParam::OnAllRanks([](Communicator& group) {
     if (group.size() == 1) return;
-    double value = 1;
-    const Reduction reduction = group.rank() == 1 ? Reduction::kMax : Reduction::kSum;
-    const absl::Status status = group.AllReduce(reduction, absl::MakeSpan(&value, 1), Soon());
-    EXPECT_FALSE(status.ok());
-    if (group.rank() == 0) {
-      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("(sum of doubles): rank 1 ("));
-      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("(max of doubles) instead"));
+    // All of eight bytes.
+    double number = 1;
+    float floats[2] = {1, 1};
+    int64_t integer = 1;
+    std::string bytes(8, '.');
+    const auto sum = [&] { return group.AllReduce(Reduction::kSum, absl::MakeSpan(&number, 1), Soon()); };
+    for (const char* const other :
+         {"(min of doubles)", "(max of doubles)", "(sum of floats)", "(max of int64s)", "(merge)"}) {
+      const auto reduce_otherwise = [&, what = std::string(other)]() -> absl::Status {
+        if (what == "(min of doubles)")
+          return group.AllReduce(Reduction::kMin, absl::MakeSpan(&number, 1), Soon());
+        if (what == "(max of doubles)")
+          return group.AllReduce(Reduction::kMax, absl::MakeSpan(&number, 1), Soon());
+        if (what == "(sum of floats)")
+          return group.AllReduce(Reduction::kSum, absl::MakeSpan(floats), Soon());
+        if (what == "(max of int64s)")
+          return group.AllReduce(Reduction::kMax, absl::MakeSpan(&integer, 1), Soon());
+        return group.AllReduce([](std::string_view, std::string*) { return absl::OkStatus(); }, &bytes,
+                               Soon());
+      };
+      const absl::Status status = group.rank() == 1 ? reduce_otherwise() : sum();
+      EXPECT_FALSE(status.ok()) << other;
+      if (group.rank() == 0) {
+        EXPECT_THAT(std::string(status.message()), testing::HasSubstr("(sum of doubles): rank 1 ("));
+        EXPECT_THAT(std::string(status.message()), testing::HasSubstr(absl::StrCat(other, " instead")));
+      }
+      EXPECT_TRUE(group.Barrier(ForTests()).ok());
     }
-    EXPECT_TRUE(group.Barrier(ForTests()).ok());
   });
 }
 

@@ -1,6 +1,7 @@
 #include "ott/dist/comm/slurm.h"
 
 #include <cstdlib>
+#include <tuple>
 
 #include "gtest/gtest.h"
 
@@ -32,16 +33,25 @@ TEST(Slurm, ATaskIsReadFromWhatSrunSets) {
   EXPECT_EQ(task->first_node, "node1");
   EXPECT_EQ(task->ends_s, 0);
   EXPECT_EQ(task->Name(), "Slurm job 4711.2");
-  const int port = task->Port();
+  EXPECT_EQ(task->Port(), 20000 + (4711 * 31 + 2) % 12000) << "all tasks find it, and each step another one";
   setenv("SLURM_STEP_ID", "3", 1);
-  EXPECT_NE(SlurmTaskFromEnvironment()->Port(), port);
+  EXPECT_EQ(SlurmTaskFromEnvironment()->Port(), 20000 + (4711 * 31 + 3) % 12000);
   setenv("SLURM_RESTART_COUNT", "1", 1);
   setenv("SLURM_JOB_END_TIME", "1800000000", 1);
   task = SlurmTaskFromEnvironment();
   EXPECT_EQ(task->ends_s, 1800000000);
   EXPECT_EQ(task->Name(), "Slurm job 4711.3, start 2");
-  setenv("SLURM_PROCID", "4", 1);
-  EXPECT_FALSE(SlurmTaskFromEnvironment().has_value()) << "rank 4 of 4";
+  for (const auto& [name, good, bad] : {std::tuple("SLURM_PROCID", "3", "4"),
+                                        {"SLURM_PROCID", "0", "-1"},
+                                        {"SLURM_JOB_ID", "0", "x"},
+                                        {"SLURM_STEP_ID", "0", "-2"},
+                                        {"SLURM_STEP_NUM_TASKS", "16777216", "16777217"}}) {
+    setenv(name, good, 1);
+    EXPECT_TRUE(SlurmTaskFromEnvironment().has_value()) << name << " " << good;
+    setenv(name, bad, 1);
+    EXPECT_FALSE(SlurmTaskFromEnvironment().has_value()) << name << " " << bad;
+    setenv(name, good, 1);
+  }
 }
 
 }  // namespace

@@ -90,6 +90,15 @@ TEST(Socket, NobodyListeningIsNamed) {
 TEST(Socket, AddressesAreShownWithTheirPort) {
   EXPECT_EQ(ResolveAddress("127.0.0.1", 80)->ToString(), "127.0.0.1:80");
   EXPECT_EQ(ResolveAddress("::1", 80)->ToString(), "[::1]:80");
+  for (const char* const host : {"127.0.0.1", "127.9.8.7", "::1", "::ffff:127.0.0.1", "10.127.0.1",
+                                 "128.0.0.1", "126.0.0.1", "::2", "1::1", "::ffff:10.127.0.1"}) {
+    const SocketAddress address = *ResolveAddress(host, 65535);
+    EXPECT_EQ(address.Port(), 65535);
+    EXPECT_EQ(address.IsLoopback(), host == std::string("::1") ||
+                                        std::string(host).find("127.0.0.1") != std::string::npos ||
+                                        host == std::string("127.9.8.7"))
+        << host;
+  }
   const absl::Status status = ResolveAddress("no such host", 80).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("no such host"));
