@@ -113,6 +113,8 @@ TEST(ReplicaCheck, AMajorityIsOneOfAllRanksNotOfThoseThatAnswered) {
     EXPECT_EQ(verdict.outcome(), DIFFERENT);
     EXPECT_EQ(verdict.tensor(), "layer.bias");
     EXPECT_EQ(verdict.has_majority(), num_there == 4);
+    EXPECT_THAT(verdict.reason(), HasSubstr(num_there == 4 ? "nothing from rank 4 (e) within"
+                                                           : "nothing from ranks 3, 4 within"));
     EXPECT_EQ(verdict.culprit_ranks_size(), num_there == 4 ? 1 : 0) << verdict.DebugString();
   }
 }
@@ -295,6 +297,7 @@ TEST(ReplicaCheck, NumbersBoolsAndTextsAreReplicas) {
     EXPECT_EQ(verdict.outcome(), DIFFERENT) << test.tensor;
     EXPECT_EQ(verdict.tensor(), test.tensor);
     EXPECT_EQ(verdict.dtype(), test.dtype);
+    EXPECT_EQ(verdict.shape_size(), 0);
     EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(1));
     ASSERT_EQ(verdict.differences_size(), 1) << verdict.DebugString();
     EXPECT_EQ(verdict.differences(0).value(), test.value);

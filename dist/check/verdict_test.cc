@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -73,6 +74,33 @@ TEST(FindFirst, IsTheWorstAndOfThoseTheFirstTensorAndTheLowestRank) {
       EXPECT_EQ(verdict.num_different_ranks(), num_different);
       EXPECT_EQ(verdict.num_ranks(), verdicts.size());
     }
+  }
+}
+
+TEST(FormatKinds, CountsEachAndSaysWhereOnlyTheUpdateCanBeIt) {
+  // A digit a kind, of parameters, gradients, optimizer state and others: 0 none, 1 equal, 2 one of two
+  // differs.
+  for (int digits = 0; digits < 81; ++digits) {
+    const std::vector<int> state = {digits / 27, digits / 9 % 3, digits / 3 % 3, digits % 3};
+    const std::vector<std::pair<TensorKind, std::string>> kinds = {
+        {TENSOR_KIND_PARAMETER, "parameters"},
+        {TENSOR_KIND_GRADIENT, "gradients"},
+        {TENSOR_KIND_OPTIMIZER_STATE, "optimizer state"},
+        {TENSOR_KIND_OTHER, "others"}};
+    CrossCheckVerdict verdict;
+    std::string expected;
+    for (size_t i = kinds.size(); i-- > 0;) {
+      for (int tensor = 0; state[i] > 0 && tensor < 2; ++tensor) {
+        CountKind(kinds[i].first, state[i] == 2 && tensor == 1, *verdict.mutable_kinds());
+      }
+      const std::string text = kinds[i].second + (state[i] == 2 ? " 1 of 2" : " 0 of 2");
+      if (state[i] > 0) expected = text + (expected.empty() ? "" : ", ") + expected;
+    }
+    if (state[1] == 1 && (state[0] == 2 || state[2] == 2))
+      expected += ": gradients are equal, so it is the update or what became of them before it";
+    const bool has_several = std::count(state.begin(), state.end(), 0) < 3;
+    const bool differs = std::count(state.begin(), state.end(), 2) > 0;
+    EXPECT_EQ(FormatKinds(verdict.kinds()), has_several && differs ? expected : "");
   }
 }
 
