@@ -12,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "ott/dist/comm/communicator_conformance.h"
+#include "ott/dist/comm/communicator_transport.h"
+#include "ott/dist/comm/message_communicator.h"
 
 namespace ott {
 namespace {
@@ -28,6 +30,31 @@ struct Threads {
 
 using Sizes = testing::Types<Threads<1>, Threads<2>, Threads<3>, Threads<4>, Threads<7>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Simulated, CommunicatorConformance, Sizes);
+
+// The same, where a library gathers for the collectives.
+template <int size>
+struct GatheringThreads {
+  static void OnAllRanks(const std::function<void(Communicator&)>& body) {
+    const std::vector<std::string> hosts(size, "host");
+    auto libraries = CreateSimulatedCommunicators(hosts);
+    auto ranks = CreateSimulatedCommunicators(hosts);
+    std::vector<std::thread> threads;
+    for (size_t rank = 0; rank < hosts.size(); ++rank) {
+      threads.emplace_back([&, rank] {
+        const auto gathering =
+            MakeMessageCommunicator(MakeTransportOver(std::move(ranks[rank])), MakeGroup(hosts),
+                                    [&](std::string_view bytes, Deadline deadline) {
+                                      return libraries[rank]->AllGather(bytes, deadline);
+                                    });
+        body(*gathering);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+};
+
+using GatheringSizes = testing::Types<GatheringThreads<1>, GatheringThreads<2>, GatheringThreads<4>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Gathering, CommunicatorConformance, GatheringSizes);
 
 // Returns the first rank that a rank misses of those below it in the binomial tree; -1 if all are there.
 int FirstMissing(int rank, int size, const std::set<int>& missing) {

@@ -98,10 +98,10 @@ TEST(TcpRendezvous, ATakenPortIsNamedAndTheWayOut) {
 
 TEST(TcpRendezvous, NumbersThatFitNoJobAreRefusedAtOnce) {
   EXPECT_THAT(Message(Create({Options(FreePort(), 4, 4)})[0]), HasSubstr("rank 4 of 4: RANK counts from 0"));
-  for (const int world_size : {0, 2'000'000'000}) {
-    const Ranks ranks = Create({Options(FreePort(), 0, world_size)});
+  for (const int world_size : {0, 16385, 2'000'000'000}) {
+    const Ranks ranks = Create({Options(FreePort(), 0, world_size, milliseconds(100))});
     EXPECT_TRUE(absl::IsInvalidArgument(ranks[0].status())) << ranks[0].status();
-    EXPECT_THAT(Message(ranks[0]), HasSubstr("WORLD_SIZE is a number from 1"));
+    EXPECT_THAT(Message(ranks[0]), HasSubstr("WORLD_SIZE is a number from 1 to 16384"));
   }
   EXPECT_THAT(Message(Create({Options(70000, 0, 1)})[0]), HasSubstr("MASTER_PORT is a number from 1"));
 }
