@@ -209,6 +209,17 @@ TEST_F(ReferenceCheckTest, AFileThatHoldsNoTolerancesIsNamed) {
               HasSubstr("w: atol"));
 }
 
+TEST_F(ReferenceCheckTest, OneRankOfTheReferenceIsNamedForEachOrForAll) {
+  for (int count = 1; count <= 6; ++count) {
+    CrossCheckConfig config = Config("");
+    while (config.reference_ranks_size() < count) config.add_reference_ranks(0);
+    const absl::Status status = ReferenceCheck::Create(config, RankMeshes(4)).status();
+    EXPECT_EQ(absl::IsInvalidArgument(status), count != 1 && count != 4);
+    if (status.ok()) continue;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(std::to_string(count) + " entries for 4 ranks"));
+  }
+}
+
 TEST_F(ReferenceCheckTest, ADumpIsComparedAsTheTensorsInMemoryAre) {
   const auto check = ReferenceCheck::Create(Config(""), RankMeshes(4));
   std::filesystem::copy(Dump(), dir_ + "/copy", std::filesystem::copy_options::recursive);

@@ -608,6 +608,26 @@ TEST(ReplicaCheck, AnnouncesFiftyBytesWhateverTheNumberOfTensors) {
   EXPECT_LE(announcement->size(), 50u);
 }
 
+TEST(ReplicaCheck, WhereDigestsCannotBeComparedThoseWhoWentOnAreNotCalledMissing) {
+  for (const bool fails : {false, true}) {
+    auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
+    ReplicaCheckOptions options;
+    options.are_equal = [fails](absl::Span<const uint64_t>, Deadline deadline) -> absl::StatusOr<bool> {
+      EXPECT_LE(deadline.Remaining(), milliseconds(100)) << "a quarter of the time";
+      if (fails) return absl::UnavailableError("the library is gone");
+      return false;
+    };
+    const Model model;
+    const CrossCheckVerdict verdict =
+        ReplicaCheck(std::move(ranks[0]), milliseconds(400), options).Run(3, model.Tensors());
+    EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+    EXPECT_EQ(verdict.missing_ranks_size(), fails ? 0 : 2);
+    const std::string late = "nothing from ranks 1, 2 within 0.2 s";
+    EXPECT_EQ(verdict.reason(),
+              fails ? "the digests could not be compared: the library is gone; then " + late : late);
+  }
+}
+
 TEST(ReplicaCheck, ADifferenceAmongThoseThereIsReportedThoughOneIsMissing) {
   auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
   CrossCheckVerdict verdict;

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -77,6 +80,47 @@ TEST(VerdictLog, SumsUpByModeAndByTheWorstRank) {
             "reference: 2 checks, 1 NOT COMPARED, 1 within tolerance; not bitwise equal from iteration 0 on; "
             "max abs "
             "error 0.5");
+}
+
+TEST(VerdictLog, CountsTheWorstOutcomeOfAllRanksByMode) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 100; ++trial) {
+    auto log = *VerdictLog::Open("");
+    std::map<CrossCheckMode, std::vector<CrossCheckVerdict>> added;
+    for (int64_t iteration = 0; iteration < 8; ++iteration) {
+      const CrossCheckMode modes[] = {REPLICAS, SHARDS, REFERENCE, DISTINCT};
+      const Outcome outcomes[] = {BITWISE_EQUAL, WITHIN_TOLERANCE, NOT_COMPARED, DIFFERENT, ALL_DISTINCT};
+      CrossCheckVerdict verdict = MakeVerdict(modes[random() % 4], iteration, outcomes[random() % 5]);
+      if (random() % 2 == 0) verdict.set_worst_outcome(outcomes[random() % 5]);
+      verdict.set_max_abs_error(static_cast<double>(random() % 3));
+      added[verdict.mode() == SHARDS ? REPLICAS : verdict.mode()].push_back(verdict);
+      ASSERT_TRUE(log->Add(verdict).ok());
+    }
+    for (const CrossCheckMode mode : {REPLICAS, REFERENCE, DISTINCT}) {
+      const VerdictSummary& summary = mode == REPLICAS    ? log->replicas()
+                                      : mode == REFERENCE ? log->reference()
+                                                          : log->distinct();
+      std::map<Outcome, int64_t> counts;
+      int64_t first = -1;
+      double max_abs_error = 0;
+      for (const CrossCheckVerdict& verdict : added[mode]) {
+        const bool is_told = verdict.worst_outcome() != OUTCOME_UNKNOWN;
+        const Outcome outcome = is_told ? verdict.worst_outcome() : verdict.outcome();
+        ++counts[outcome];
+        max_abs_error = std::max(max_abs_error, verdict.max_abs_error());
+        const bool differs = outcome == WITHIN_TOLERANCE || outcome == DIFFERENT;
+        if (first < 0 && differs && mode != DISTINCT) first = verdict.iteration();
+      }
+      EXPECT_EQ(summary.num_checks, added[mode].size());
+      EXPECT_EQ(summary.num_bitwise_equal, counts[BITWISE_EQUAL]);
+      EXPECT_EQ(summary.num_within_tolerance, counts[WITHIN_TOLERANCE]);
+      EXPECT_EQ(summary.num_not_compared, counts[NOT_COMPARED]);
+      EXPECT_EQ(summary.num_different, counts[DIFFERENT]);
+      EXPECT_EQ(summary.num_distinct, counts[ALL_DISTINCT]);
+      EXPECT_EQ(summary.max_abs_error, max_abs_error);
+      EXPECT_EQ(summary.first_not_bitwise_equal, first);
+    }
+  }
 }
 
 TEST(VerdictLog, WhatWasNotComparedIsNotSaidToDiffer) {
