@@ -78,9 +78,11 @@ TEST(FormatClusterTable, SaysSinceWhenARankIsSlow) {
   const std::vector<std::string> lines = SlowRankLines(Stats(R"(
       straggler { rank: 2 host: "node1" work_seconds: 0.02 median_work_seconds: 0.0125 slower_by: 0.6 slower_by_low: 0.58 slower_by_high: 0.62
                   measurement: "forward" measurement_excess_seconds: 0.0075 since_iteration: 140 }
-      slow_measurements { name: "step" rank: 1 slower_by: 0.2 since_iteration: 20 until_iteration: 60 })"));
+      slow_measurements { name: "step" rank: 1 slower_by: 0.2 since_iteration: 20 until_iteration: 60 }
+      slow_measurements { name: "load" rank: 1 slower_by: 0.2 until_iteration: 60 })"));
   EXPECT_THAT(lines, ElementsAre(HasSubstr("works 20 ms an iteration since iteration 140, 60.0% more than"),
-                                 EndsWith(" in iterations 20 to 59, 0.0% of an iteration")));
+                                 EndsWith(" in iterations 20 to 59, 0.0% of an iteration"),
+                                 EndsWith(" until iteration 59, 0.0% of an iteration")));
 }
 
 TEST(FormatClusterTable, CannotTellWhoIsSlowWhereNoWaitingIsKnown) {

@@ -37,10 +37,15 @@ TEST(AnswerSlow, NamesAllThatAreSlowAndSaysHowSureThatIs) {
   stats.set_max_measured_iters(70);
   stats.set_detectable(0.042);
   EXPECT_THAT(AnswerSlow(stats).how_sure(), HasSubstr("70 measured iterations; an excess of 5 % is found"));
+  stats.set_detectable(0.3);
+  EXPECT_THAT(AnswerSlow(stats).how_sure(), HasSubstr("an excess of 30 % is found"));
   stats.mutable_straggler()->set_rank(3);
   stats.add_slow_measurements()->set_rank(5);
   EXPECT_THAT(AnswerSlow(stats).ranks(), ElementsAre(3, 5));
-  EXPECT_THAT(AnswerSlow(stats).how_sure(), HasSubstr("in 95 of 100 runs"));
+  EXPECT_EQ(
+      AnswerSlow(stats).how_sure(),
+      "intervals hold the truth in 95 of 100 runs; where ranks are alike, the rule is to name one for its "
+      "work in 0.25 % of the runs, for a measurement in 0.5 %");
   EXPECT_THAT(AnswerSlow(std::nullopt).sentences(), ElementsAre("Nothing was measured."));
 }
 
