@@ -293,6 +293,35 @@ TEST(KernelJoin, DoubleBackwardGoesBackToTheFirstForward) {
   EXPECT_EQ(joined.context(1).direction, OpDirection::kBackward);
 }
 
+// The number of a forward op in a backward node is that of the node's own; a forward op outside of one ends
+// the way back.
+TEST(KernelJoin, TheWayBackEndsAtAForwardOp) {
+  const Joined joined(CaptureSql()
+                          .Range(1, 11, 50, 80, "layer:older")
+                          .Range(1, 11, 60, 70, "aten::mul, seq = 7")
+                          .Range(1, 11, 90, 210, "layer:fc1")
+                          .Range(1, 11, 95, 205, "aten::outer, seq = 7")
+                          .Range(1, 11, 100, 200, "aten::mul, seq = 5")
+                          .Range(1, 12, 300, 400, "MulBackward0, seq = 5")
+                          .Kernel(1, 12, 320, 1000, 10, "k", 1));
+  EXPECT_EQ(joined.op(joined.context(0).forward_op), "mul");
+  EXPECT_EQ(joined.text(joined.context(0).layer), "fc1");
+  EXPECT_EQ(joined.launch(0).sequence_number, 5);
+}
+
+// One that begins where another ends follows it, unless it takes no time.
+TEST(KernelJoin, RangesThatTouchFollowEachOtherUnlessOneIsEmpty) {
+  for (const int64_t end : {200, 201, 260}) {
+    const Joined joined(CaptureSql()
+                            .Range(1, 11, 100, 200, "aten::outer")
+                            .Range(1, 11, 200, end, "layer:touching")
+                            .Kernel(1, 11, 200, 300, 10, "k", 1));
+    EXPECT_EQ(joined.text(joined.context(0).layer), "touching");
+    EXPECT_EQ(joined.op(joined.context(0).op), end == 200 ? "outer" : "-") << end;
+    EXPECT_TRUE(joined.join.notes.empty());
+  }
+}
+
 TEST(KernelJoin, ThreadsThatCountAlikeAreToldApartByDevice) {
   const Joined joined(CaptureSql()
                           .Range(1, 11, 90, 200, "layer:on0")

@@ -78,6 +78,48 @@ TEST(ProfileReader, NvprofsSchemaIsRead) {
   EXPECT_EQ(profile.threads[0].ranges[0].sequence_number, 4);
 }
 
+TEST(ProfileReader, DevicesOfBothSchemasAreReadByColumn) {
+  const std::string range =
+      "CREATE TABLE NVTX_EVENTS (start, end, eventType, globalTid, text);"
+      "INSERT INTO NVTX_EVENTS VALUES (1, 5, 59, 3, 'a');"
+      "CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value); INSERT INTO StringIds VALUES (70, 'of a "
+      "text');";
+  const auto expect = [](const Profile::Device& device, const std::string& name, double unit) {
+    EXPECT_EQ(device.sm_count, 11);
+    EXPECT_EQ(device.clock_hz, 22 * unit);
+    EXPECT_EQ(device.memory_bytes_per_second, 33 * unit);
+    EXPECT_EQ(device.compute_major, 4);
+    EXPECT_EQ(device.compute_minor, 5);
+    EXPECT_EQ(device.name, name);
+  };
+  const Profile nsys =
+      ReadProfile(CaptureSql::WriteSql(
+                      "devices.sqlite",
+                      range + "CREATE TABLE TARGET_INFO_GPU (cuDevice, name, computeMinor, computeMajor, "
+                              "memoryBandwidth, clockRate, smCount, id);"
+                              "INSERT INTO TARGET_INFO_GPU VALUES (2, 'GPU', 5, 4, 33, 22, 11, 8), "
+                              "(NULL, 70, 5, 4, 33, 22, 11, 9), (3, 'bad', 5, 4, 33, 'fast', 11, 10);"))
+          .value();
+  ASSERT_EQ(nsys.devices.size(), 2);
+  expect(nsys.devices.at(2), "GPU", 1);
+  expect(nsys.devices.at(9), "of a text", 1);
+  EXPECT_THAT(nsys.notes, Contains("1 rows of TARGET_INFO_GPU were left out: not what belongs there"));
+  const Profile nvprof =
+      ReadProfile(CaptureSql::WriteSql(
+                      "nvprof_devices.sqlite",
+                      "CREATE TABLE StringTable (_id_ INTEGER PRIMARY KEY, value TEXT); INSERT INTO "
+                      "StringTable VALUES (70, 'V');"
+                      "CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (start, end, correlationId, name);"
+                      "INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (1, 2, 3, 70);"
+                      "CREATE TABLE CUPTI_ACTIVITY_KIND_DEVICE (name, computeCapabilityMinor, "
+                      "computeCapabilityMajor, "
+                      "globalMemoryBandwidth, coreClockRate, numMultiprocessors, id);"
+                      "INSERT INTO CUPTI_ACTIVITY_KIND_DEVICE VALUES (70, 5, 4, 33, 22, 11, 6);"))
+          .value();
+  ASSERT_EQ(nvprof.devices.size(), 1);
+  expect(nvprof.devices.at(6), "V", 1000);
+}
+
 TEST(ProfileReader, RowsOfOtherTypesAreCountedAndLeftOut) {
   CaptureSql sql;
   sql.Kernel(1, 2, 5, 10, 10, "k", 1)
