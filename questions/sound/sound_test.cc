@@ -3,6 +3,8 @@
 #include "ott/questions/sound/sound.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <random>
 #include <set>
@@ -15,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/dist/directory/run_directory.h"
 #include "ott/questions/sound/sound_answer.h"
 
 namespace ott::sound {
@@ -292,6 +295,44 @@ TEST(Sound, TheAnswerNamesRuleIterationRanksTensorsAndPlace) {
   verdict.add_missing_ranks(7);
   EXPECT_THAT(ToText(verdict),
               HasSubstr("cannot tell: not all ranks left a record\nnot checked: ranks 7 left"));
+}
+
+TEST(Sound, RecordsOfARunAreReadAndThoseThatCannotBeAreNamed) {
+  const std::string run = testing::TempDir() + "/sound_run";
+  std::filesystem::remove_all(run);
+  RunInfo info;
+  info.set_world_size(4);
+  const auto write = [&](int rank, const std::string& json) {
+    std::filesystem::create_directories(RankDirectory(run, rank));
+    std::ofstream(SoundPath(run, rank)) << json;
+  };
+  std::vector<std::string> problems;
+  EXPECT_EQ(JudgeSoundOf(run, &problems).kind(), SoundVerdict::NOT_LOOKED_AT);
+  EXPECT_FALSE(problems.empty());
+  std::filesystem::create_directories(run);
+  ASSERT_TRUE(WriteRunInfo(run, info).ok());
+  const std::string rule = R"("rules": [{"name": "rates", "num_checks": 3}]})";
+  write(0, R"({"num_iterations": 3, )" + rule);
+  write(1, R"({"num_iterations": 2, "colour": 1, )" + rule);
+  write(2, "{");
+  std::filesystem::create_directories(RankDirectory(run, 3));
+  problems.clear();
+  const SoundVerdict verdict = JudgeSoundOf(run, &problems);
+  EXPECT_EQ(verdict.kind(), SoundVerdict::CANNOT_TELL);
+  EXPECT_EQ(verdict.num_ranks(), 4);
+  EXPECT_EQ(verdict.num_iterations(), 2);
+  EXPECT_THAT(verdict.missing_ranks(), ElementsAre(2, 3));
+  EXPECT_THAT(problems,
+              ElementsAre(HasSubstr(SoundPath(run, 1) + ": "), HasSubstr(SoundPath(run, 2) + ": ")));
+  for (const int rank : {2, 3}) write(rank, R"({"num_iterations": 3, )" + rule);
+  problems.clear();
+  EXPECT_EQ(JudgeSoundOf(run, &problems).kind(), SoundVerdict::SOUND);
+  info.mutable_config()->mutable_sound()->add_silence("rates");
+  ASSERT_TRUE(WriteRunInfo(run, info).ok());
+  EXPECT_EQ(JudgeSoundOf(run, &problems).kind(), SoundVerdict::CANNOT_TELL);
+  info.mutable_config()->mutable_sound()->set_off(true);
+  ASSERT_TRUE(WriteRunInfo(run, info).ok());
+  EXPECT_EQ(JudgeSoundOf(run, &problems).kind(), SoundVerdict::NOT_LOOKED_AT);
 }
 
 TEST(Sound, FiguresThatAreNoSumAreNotJudged) {
