@@ -132,6 +132,25 @@ TEST(DiskEvidence, ADumpThatIsNotWholeIsSaidAndTheNextOnesAreRead) {
   EXPECT_EQ(verdict.findings(0).iteration(), 3);
 }
 
+TEST(DiskEvidence, AGradientWithoutAFileIsSaidAndTheOthersAreRead) {
+  const std::string run = crosscheck::MakeRunForTest("run", 1);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> weights = {1, 2}, gradient = {nan, nan};
+  const TensorView of_step(gradient.data(), {2});
+  const Value tree = ValueMap{{"weights", ValueMap{{"a", TensorView(weights.data(), {2})}}},
+                              {"grads", ValueMap{{"a", of_step}, {"b", of_step}}}};
+  DumpContents contents;
+  contents.tensors = {&tree, [](std::string_view path) {
+                        return path == "grads.a" ? DumpFormat::kJson : DumpFormat::kBinary;
+                      }};
+  ASSERT_EQ(WriteDump(DumpPath(run, 0, 0), contents), absl::OkStatus());
+  const SoundVerdict verdict = Judge(run);
+  ASSERT_EQ(verdict.findings_size(), 1);
+  EXPECT_THAT(verdict.findings(0).names(), ElementsAre("grads.b"));
+  EXPECT_EQ(verdict.findings(0).seen(), "2 elements are not finite");
+  EXPECT_EQ(verdict.rules(0).not_checked(), "gradients that are not in files of their own");
+}
+
 TEST(DiskEvidence, ACrossCheckThatDiffersIsAFindingOfItsCulpritsOrOfAll) {
   RunInfo info;
   info.set_world_size(3);

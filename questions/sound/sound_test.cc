@@ -115,6 +115,20 @@ TEST(Sound, TheSameFindingOfSeveralRanksIsOne) {
   EXPECT_THAT(ToText(verdict), HasSubstr("rates since iteration 1 on ranks 0, 1: w\n  Rates are equal.\n"));
 }
 
+TEST(Sound, FindingsOfAnotherRuleIterationPlaceOrNameAreOthers) {
+  for (const bool is_first : {true, false}) {
+    using Change = void (*)(SoundFinding&);
+    for (const Change change : {Change([](SoundFinding& finding) { finding.set_rule("sums"); }),
+                                Change([](SoundFinding& finding) { finding.set_iteration(2); }),
+                                Change([](SoundFinding& finding) { finding.set_place("step.py"); }),
+                                Change([](SoundFinding& finding) { finding.set_names(0, "x"); })}) {
+      SoundRecord one = RecordWith(1, "w"), other = RecordWith(1, "w");
+      change(*(is_first ? one : other).mutable_findings(0));
+      EXPECT_EQ(JudgeSound({{0, one}, {1, other}}, 2, {}).findings_size(), 2);
+    }
+  }
+}
+
 TEST(Sound, FindingsComeInOrderOfIterations) {
   const SoundVerdict verdict = JudgeSound({{0, RecordWith(7, "late")}, {1, RecordWith(2, "early")}}, 2, {});
   ASSERT_EQ(verdict.findings_size(), 2);
