@@ -154,15 +154,6 @@ TEST(Sound, ASilencedRuleIsNotBrokenAndIsNamed) {
   EXPECT_THAT(ToText(verdict), HasSubstr("silenced: rates"));
 }
 
-TEST(Sound, TheMinorityIsNamedWithItsFirstIteration) {
-  const SoundVerdict verdict = JudgeSound(
-      {{0, RecordOf({"1#a", "1#b"})}, {1, RecordOf({"1#a", "2#c"})}, {2, RecordOf({"1#a", "1#b"})}}, 3, {});
-  ASSERT_EQ(verdict.findings_size(), 1);
-  EXPECT_EQ(verdict.findings(0).iteration(), 1);
-  EXPECT_THAT(verdict.findings(0).ranks(), ElementsAre(1));
-  EXPECT_EQ(verdict.findings(0).seen(), "ranks 0, 2: 1; rank 1: 2");
-}
-
 TEST(Sound, OfListsTheFindingHasThePartsThatDiffer) {
   const auto seen = [](const std::string& a, const std::string& b) {
     return JudgeSound({{0, RecordOf({a})}, {1, RecordOf({b})}, {2, RecordOf({a})}}, 3, {}).findings(0).seen();

@@ -261,6 +261,7 @@ TEST_F(CompareRunsTest, FoldersOfDumpsAndSingleDumpsAreCompared) {
   ASSERT_TRUE(dumps.ok()) << dumps.status();
   EXPECT_EQ(dumps->dumps.size(), 1u);
   EXPECT_EQ(dumps->verdict(), Verdict::kEqual);
+  EXPECT_THAT(ToJUnitXml(*dumps), HasSubstr("<testsuite name=\"dump\" tests="));
 }
 
 TEST_F(CompareRunsTest, NamesCannotForgeAReport) {
