@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -211,6 +212,46 @@ TEST_F(OriginOfHandWrittenLogs, AnInsertedOperationThatChangesAValueIsNamed) {
   EXPECT_EQ(verdict->operation(), "cast") << FormatOrigin(*verdict);
   EXPECT_TRUE(verdict->in_one_run_only());
   EXPECT_THAT(verdict->verdict(), HasSubstr("the reference does not run it"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, OfInsertedOperationsTheFirstIsNamed) {
+  HandWritten a = A();
+  a.Op("linear", {10}, 30);
+  a.Op("softmax", {30}, 60);
+  a.Finish();
+  HandWritten b = B();
+  b.Op("linear", {10}, 30);
+  b.Op("to_half", {30}, 29);
+  b.Op("scale", {29, 4}, 28);
+  b.Op("to_float", {5, 28}, 27);
+  b.Op("softmax", {27}, 58);
+  b.Finish();
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "to_half") << FormatOrigin(*verdict);
+  EXPECT_EQ(verdict->detail(), "the reference does not run it; softmax reads what it makes as input0");
+}
+
+TEST_F(OriginOfHandWrittenLogs, WhatIsNotFiniteInOneRunOnlyDiffersWithoutLimit) {
+  const float infinity = INFINITY, nan = std::nanf("");
+  for (const auto& [of_a, of_b] : {std::pair(infinity, 30.0f),
+                                   {30.0f, infinity},
+                                   {nan, 30.0f},
+                                   {30.0f, nan},
+                                   {nan, infinity},
+                                   {infinity, nan}}) {
+    SetUp();
+    HandWritten a = A();
+    HandWritten b = B();
+    a.Op("linear", {10}, of_a);
+    b.Op("linear", {10}, of_b);
+    a.Finish();
+    b.Finish();
+    const auto verdict = Find();
+    ASSERT_TRUE(verdict.ok()) << verdict.status();
+    EXPECT_EQ(verdict->operation(), "linear") << of_a << " and " << of_b;
+    EXPECT_TRUE(std::isinf(verdict->relative_difference())) << of_a << " and " << of_b;
+  }
 }
 
 TEST_F(OriginOfHandWrittenLogs, AValueThatChangesBetweenTwoOperationsIsAnInput) {
