@@ -1,11 +1,15 @@
 #include "ott/core/kineto/kineto_profile.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
@@ -124,6 +128,50 @@ TEST(KinetoProfile, TimeTellsTheOpOfAnIdThatSeveralOpsHave) {
                  Event("kernel", "divs", 300, 10, R"("External id":7,"correlation":3)")));
   EXPECT_EQ(joined.Write("op,kernel"), "op kernel\ndiv divs\n");
   EXPECT_THAT(joined.profile.notes, ElementsAre(HasSubstr("1 ops")));
+}
+
+// Of the op that alone has the External id of the kernel or its call; else of the op in which the call began.
+TEST(KinetoProfile, OfAnyEventsInAnyOrderIdsAndElseTimeTellTheOp) {
+  std::mt19937 random(1);
+  const auto id_text = [](int64_t id) { return id == 0 ? "" : absl::StrCat(R"("External id":)", id); };
+  for (int trial = 0; trial < 60; ++trial) {
+    std::vector<std::string> events;
+    std::map<int64_t, std::vector<std::string>> ops_of_id;
+    for (int64_t op = 0; op < 10; ++op) {
+      const int64_t id = random() % 4 == 0 ? 0 : 1 + random() % 12;
+      const std::string name = absl::StrCat("op", op);
+      if (id > 0) ops_of_id[id].push_back(name);
+      events.push_back(Event("cpu_op", "aten::" + name, 1000 + 100 * (op / 2), 90, id_text(id), op % 2));
+    }
+    std::map<int64_t, std::string> rows;  // by start
+    for (int64_t kernel = 0; kernel < 8; ++kernel) {
+      const int64_t id = random() % 3 == 0 ? 0 : 1 + random() % 12;
+      const int id_is_at = static_cast<int>(random() % 3);  // the call, the kernel or both
+      const bool has_call = random() % 4 > 0;
+      const int64_t place = random() % 5, thread = random() % 2;
+      const bool is_between = random() % 4 == 0;
+      const int64_t called = 1000 + 100 * place + (is_between ? 93 : 1 + static_cast<int64_t>(random() % 80));
+      const int64_t start = 2000 + 20 * static_cast<int64_t>(random() % 10) + kernel;
+      const bool is_told = id > 0 && (has_call || id_is_at > 0);
+      const std::string correlation = absl::StrCat(R"("correlation":)", kernel + 1);
+      const auto args = [&](bool with_id) {
+        return with_id && id > 0 ? absl::StrCat(correlation, ",", id_text(id)) : correlation;
+      };
+      if (has_call)
+        events.push_back(Event("cuda_runtime", "cudaLaunchKernel", called, 5, args(id_is_at != 1), thread));
+      events.push_back(Event("kernel", absl::StrCat("k", kernel), start, 1, args(id_is_at != 0)));
+      std::string op = "-";
+      if (has_call && !is_between) op = absl::StrCat("op", 2 * place + thread);
+      const bool has_one = is_told && ops_of_id[id].size() == 1;
+      if (has_one) op = ops_of_id[id][0];
+      rows[start] = absl::StrCat("k", kernel, " ", op, " ",
+                                 has_call ? absl::StrCat(1000 * (start - called)) : "-", "\n");
+    }
+    std::shuffle(events.begin(), events.end(), random);
+    std::string expected = "kernel op latency\n";
+    for (const auto& [unused, row] : rows) expected += row;
+    EXPECT_EQ(Trace(Last(absl::StrJoin(events, ""))).Write("kernel,op,latency"), expected) << trial;
+  }
 }
 
 TEST(KinetoProfile, ArrowsPairForwardAndBackwardWhereSequenceNumbersAreNotTold) {
