@@ -159,7 +159,11 @@ TEST(KinetoProfile, OfAnyEventsInAnyOrderIdsAndElseTimeTellTheOp) {
       };
       if (has_call)
         events.push_back(Event("cuda_runtime", "cudaLaunchKernel", called, 5, args(id_is_at != 1), thread));
-      events.push_back(Event("kernel", absl::StrCat("k", kernel), start, 1, args(id_is_at != 0)));
+      events.push_back(Event("kernel", absl::StrCat("k", kernel), start, 1,
+                             absl::StrCat(args(id_is_at != 0), R"(,"grid":[)", kernel,
+                                          R"(,2,3],"block":[4,5,)", kernel + 6, "]")));
+      events.push_back(Event("gpu_memcpy", "Memcpy HtoD", start + 10, 1, R"("bytes":8)"));
+      rows[start + 10] = "Memcpy_HtoD - -\n";
       std::string op = "-";
       if (has_call && !is_between) op = absl::StrCat("op", 2 * place + thread);
       const bool has_one = is_told && ops_of_id[id].size() == 1;
@@ -170,7 +174,16 @@ TEST(KinetoProfile, OfAnyEventsInAnyOrderIdsAndElseTimeTellTheOp) {
     std::shuffle(events.begin(), events.end(), random);
     std::string expected = "kernel op latency\n";
     for (const auto& [unused, row] : rows) expected += row;
-    EXPECT_EQ(Trace(Last(absl::StrJoin(events, ""))).Write("kernel,op,latency"), expected) << trial;
+    const Joined joined = Trace(Last(absl::StrJoin(events, "")));
+    EXPECT_EQ(joined.Write("kernel,op,latency"), expected) << trial;
+    const auto is_earlier = [](const auto& a, const auto& b) { return a.start < b.start; };
+    EXPECT_TRUE(std::is_sorted(joined.profile.transfers.begin(), joined.profile.transfers.end(), is_earlier));
+    for (const Profile::Kernel& kernel : joined.profile.kernels) {
+      const int64_t number = joined.profile.kernel_names[kernel.name][1] - '0';
+      const Profile::Geometry& geometry = joined.profile.geometries[kernel.geometry];
+      EXPECT_THAT(geometry.grid, ElementsAre(number, 2, 3));
+      EXPECT_THAT(geometry.block, ElementsAre(4, 5, number + 6));
+    }
   }
 }
 
