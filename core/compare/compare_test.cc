@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
@@ -16,6 +20,7 @@
 #include "ott/core/dump/json_reader.h"
 #include "ott/core/dump/json_writer.h"
 #include "ott/core/json/json_cursor.h"
+#include "ott/core/tensor/scattered_elements.h"
 
 namespace ott {
 namespace {
@@ -497,6 +502,59 @@ TEST_F(CompareTest, JsonReportStandsNamesThatAreNotUtf8) {
   const std::string json = ToJson(CompareTrees(ValueMap{{"\xff", a_}}, ValueMap{{"\xff", b_}}));
   const Value report = ParseJson(json).value();
   EXPECT_EQ(report.map().Find("results")->list()[0].map().Find("path")->string_value(), "\\xff");
+}
+
+std::string Text(const TensorComparison& comparison) {
+  return *ToJson(ToValue(NamedComparison{"w", comparison}));
+}
+
+TEST(CompareTensors, PartsThatLieApartAreComparedAsTheWholeThatTheyMakeUp) {
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 40; ++trial) {
+    // Runs of columns are shorter or longer than the blocks in which elements are compared.
+    const int64_t rows = 2 + random() % 5, columns = trial % 4 == 0 ? 6000 : 2 + random() % 40;
+    std::vector<float> whole(static_cast<size_t>(rows * columns));
+    for (float& element : whole) element = static_cast<float>(random() % 100);
+    std::vector<float> other = whole;
+    for (uint32_t i = random() % 4; i > 0; --i)
+      other[random() % other.size()] += static_cast<float>(random() % 3);
+    const std::vector<double> wider(other.begin(), other.end());
+    const int64_t row = 1 + random() % (rows - 1), column = 1 + random() % (columns - 1);
+    std::vector<std::vector<float>> data;
+    std::vector<TensorPart> parts;
+    data.reserve(4);
+    for (const auto& [top, bottom] : {std::pair(int64_t{0}, row), {row, rows}}) {
+      for (const auto& [left, right] : {std::pair(int64_t{0}, column), {column, columns}}) {
+        std::vector<float>& part = data.emplace_back();
+        for (int64_t y = top; y < bottom; ++y) {
+          for (int64_t x = left; x < right; ++x) part.push_back(whole[static_cast<size_t>(y * columns + x)]);
+        }
+        parts.push_back(
+            {Tensor{TensorView(part.data(), {bottom - top, right - left}), nullptr}, {top, left}});
+      }
+    }
+    const Dims shape = {rows, columns};
+    const absl::StatusOr<Tensor> joined = ScatteredElements::Join(DType::kFloat32, shape, shape, parts);
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    const Tensor reference{TensorView(whole.data(), shape), nullptr};
+    TensorCompareOptions options;
+    options.compare_dtype = false;
+    options.tolerance.atol = 1;
+    for (const TensorView& current : {TensorView(other.data(), shape), TensorView(wider.data(), shape)}) {
+      const Tensor tensor{current, nullptr};
+      EXPECT_EQ(Text(CompareTensors(*joined, tensor, options)),
+                Text(CompareTensors(reference, tensor, options)));
+      EXPECT_EQ(Text(CompareTensors(tensor, *joined, options)),
+                Text(CompareTensors(tensor, reference, options)));
+    }
+  }
+}
+
+TEST(ToValue, SaysWhyOnlyWhereThereIsAReason) {
+  TensorComparison comparison;
+  EXPECT_EQ(ToValue(NamedComparison{"w", comparison}).map().Find("detail"), nullptr);
+  comparison.detail = "no such file";
+  EXPECT_EQ(ToValue(NamedComparison{"w", comparison}).map().Find("detail")->string_value(), "no such file");
 }
 
 }  // namespace
