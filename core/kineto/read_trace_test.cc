@@ -101,6 +101,15 @@ TEST(ReadTrace, HeadersAreReadBeforeAndAfterTheEvents) {
   EXPECT_EQ(read.header.base_nanoseconds, 1751410836000000000);
 }
 
+TEST(ReadTrace, ABaseThatIsNoTimeIsLeftOutAndSaid) {
+  for (const char* const base : {"1", "0", "-5", "null"}) {
+    const Read read =
+        ReadFileOf(absl::StrCat(R"({"baseTimeNanoseconds": )", base, R"(, "traceEvents": [)", kOp, "]}"));
+    EXPECT_EQ(read.header.base_nanoseconds, base == std::string("1") ? 1 : 0);
+    EXPECT_EQ(read.header.notes.size(), base == std::string("1") ? 0 : 1) << base;
+  }
+}
+
 TEST(ReadTrace, ListsOfEventsAndCompressedFilesAreTheSame) {
   const std::string list = absl::StrCat("[", Named("a"), ",\n", Named("b"), "]");
   EXPECT_THAT(ReadFileOf(list).names, ElementsAre("a", "b"));

@@ -236,6 +236,18 @@ TEST(KinetoProfile, CollectivesTellTheirMessageAndTheirGroup) {
   EXPECT_EQ(joined.profile.collective_kinds[0].group_ranks, "[0, 2, 4, 6]");
 }
 
+TEST(KinetoProfile, AKernelTellsItsCollectiveWhereNoOpDoes) {
+  const Joined joined =
+      Trace(Last(Event("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 300, 10,
+                       R"("correlation":3,"Collective name":"allreduce","dtype":"Float","Group size":2)")));
+  ASSERT_EQ(joined.profile.collectives.size(), 1U);
+  const Profile::CollectiveKind& kind = joined.profile.collective_kinds[joined.profile.collectives[0].kind];
+  EXPECT_EQ(kind.name, "allreduce");
+  EXPECT_EQ(kind.dtype, "float32");
+  EXPECT_EQ(kind.group_size, 2);
+  EXPECT_EQ(joined.profile.collectives[0].sequence_number, -1);
+}
+
 TEST(KinetoProfile, CollectivesOfTheHostAreOfTheOneGroupThatIsTold) {
   const std::string events = Last(Event("user_annotation", "gloo:all_reduce", 100, 50,
                                         R"("Input Dims":[[10,20]],"Input type":["float"])"));
@@ -488,7 +500,7 @@ TEST(KinetoProfile, WhatIsWrongWithEventsIsSaid) {
                                    Event("cpu_op", "aten::mm", 200, 5, R"("External id":7)") +
                                    Event("cuda_runtime", "cudaLaunchKernel", 310, 5, R"("correlation":3)") +
                                    Event("cuda_runtime", "cudaLaunchKernel", 320, 5, R"("correlation":3)") +
-                                   Event("kernel", "early", 300, 10, R"("correlation":3)") +
+                                   Event("kernel", "early", 300, 0, R"("correlation":3)") +
                                    R"({"ph":"X","cat":"kernel","name":"when"},)"));
   EXPECT_THAT(joined.profile.notes,
               ElementsAre(HasSubstr("1 events have no time"), HasSubstr("1 events end before they begin"),
