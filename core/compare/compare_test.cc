@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <string>
@@ -110,9 +111,34 @@ TEST_F(CompareTest, OrderOfNamesIsADifferenceOnlyWhereAskedFor) {
   CompareOptions options;
   options.compare_order = true;
   EXPECT_TRUE(CompareTrees(reference, reference, options).bitwise_equal());
-  const TreeComparison comparison = CompareTrees(reference, current, options);
-  EXPECT_EQ(comparison.verdict(), Verdict::kDifferent);
-  EXPECT_EQ(comparison.first_failure()->comparison.status, CompareStatus::kOrderDiffers);
+  // The names that both have, in the order of each.
+  options.allow_missing = options.allow_extra = true;
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<std::string> names[2];
+    ValueMap maps[2];
+    for (const int side : {0, 1}) {
+      std::vector<std::string> all = {"a", "b", "c", "d", "e"};
+      std::shuffle(all.begin(), all.end(), random);
+      all.resize(2 + random() % 4);
+      names[side] = all;
+      for (const std::string& name : all) maps[side].Insert(name, a_);
+    }
+    std::vector<std::string> common[2];
+    for (const int side : {0, 1}) {
+      std::copy_if(names[side].begin(), names[side].end(), std::back_inserter(common[side]),
+                   [&](const std::string& name) { return maps[1 - side].Find(name) != nullptr; });
+    }
+    const auto first = std::mismatch(common[0].begin(), common[0].end(), common[1].begin());
+    const TreeComparison comparison = CompareTrees(maps[0], maps[1], options);
+    if (first.first == common[0].end()) {
+      EXPECT_NE(comparison.verdict(), Verdict::kDifferent);
+      continue;
+    }
+    EXPECT_EQ(comparison.first_failure()->comparison.status, CompareStatus::kOrderDiffers);
+    EXPECT_EQ(comparison.first_failure()->comparison.detail,
+              "the reference has \"" + *first.first + "\" where the current has \"" + *first.second + "\"");
+  }
 }
 
 TEST_F(CompareTest, KindsAreToldApart) {
