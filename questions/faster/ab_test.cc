@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -372,7 +373,12 @@ TEST(Compare, SomeIterationsThatBecameSlowerAreNoted) {
   }
   FasterOptions options;
   options.warm_up = 0;
-  EXPECT_THAT(MustCompare(samples, options).notes, Contains(HasSubstr("--location mean judges that")));
+  const std::vector<std::string> notes = MustCompare(samples, options).notes;
+  options.location = Location::kMean;
+  const double ratio = *MustCompare(samples, options).answer.ratio;
+  EXPECT_THAT(notes, Contains(StartsWith(absl::StrFormat(
+                         "the mean of the iterations changed by %+.1f %%, another", (ratio - 1) * 100))));
+  options.location = Location::kMedian;
   EXPECT_THAT(MustCompare(Simulation(10).MakeSamples(8, 1), options).notes, IsEmpty());
 }
 
@@ -555,6 +561,8 @@ TEST_F(ReadSideTest, ARunWithoutARankOrWithAShorterOneIsAnError) {
       HasSubstr("rank 0 measured 3 iterations and rank 1 2"));
   EXPECT_THAT(std::string(ReadSide({WriteRun("nan", {{1, NAN}})}, ClockKind::kWall).status().message()),
               HasSubstr("an iteration of nan seconds"));
+  EXPECT_THAT(std::string(ReadSide({WriteRun("zero", {{1, 0}})}, ClockKind::kWall).status().message()),
+              HasSubstr("an iteration of 0 seconds"));
   EXPECT_THAT(std::string(ReadSide({WriteRun("none", {{}})}, ClockKind::kWall).status().message()),
               HasSubstr("no iteration was measured"));
 }
@@ -616,6 +624,8 @@ TEST_F(ReadSideTest, RunsOfHyperfineAreProcesses) {
   EXPECT_THAT(side.processes[2].measurements[0].seconds, ElementsAre(3.5));
   EXPECT_THAT(ErrorOf(R"({"results": [{"command": "x", "times": [1], "exit_codes": [7]}]})"),
               HasSubstr("ended with exit code 7"));
+  EXPECT_THAT(ErrorOf(R"({"results": [{"command": "x", "times": [1], "exit_codes": [-9]}]})"),
+              HasSubstr("ended with exit code -9"));
   EXPECT_THAT(ErrorOf(R"({"results": [{"command": "x", "mean": 1}]})"), HasSubstr("no run has a time"));
 }
 

@@ -22,6 +22,7 @@
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/faster/comparison.h"
+#include "ott/questions/faster/faster_answer.h"
 #include "ott/questions/faster/read_samples.h"
 #include "ott/questions/faster/report.h"
 
@@ -206,6 +207,33 @@ TEST(Report, AllFormatsSayWhatTheComparisonHolds) {
               absl::StrFormat("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"ott ab\" "
                               "tests=\"%d\" failures=\"%d\" errors=\"%d\">\n%s</testsuite>\n",
                               all.size(), num_slower, num_unknown, absl::StrJoin(cases, "")));
+
+    const AbVerdict evidence = EvidenceOf(comparison);
+    ASSERT_EQ(static_cast<size_t>(evidence.measurements_size()) + 1, all.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      const AbResult& proto = i == 0 ? evidence.answer() : evidence.measurements(static_cast<int>(i) - 1);
+      EXPECT_EQ(proto.measurement(), all[i].name);
+      EXPECT_EQ(proto.verdict(), all[i].verdict);
+      EXPECT_EQ(proto.ratio(), *all[i].ratio);
+      EXPECT_EQ(proto.has_low() && proto.has_high(), all[i].low.has_value());
+      EXPECT_EQ(proto.low(), all[i].low.value_or(0));
+      EXPECT_EQ(proto.high(), all[i].high.value_or(0));
+      EXPECT_EQ(proto.has_runs_needed(), all[i].runs_needed.has_value());
+      EXPECT_EQ(proto.runs_needed(), static_cast<int64_t>(all[i].runs_needed.value_or(0)));
+      EXPECT_EQ(proto.seconds_a(), all[i].seconds_a);
+      EXPECT_EQ(proto.seconds_b(), all[i].seconds_b);
+    }
+    EXPECT_EQ(evidence.confidence(), 0.95);
+    EXPECT_EQ(evidence.margin(), 0.02);
+    EXPECT_EQ(evidence.num_a(), static_cast<int64_t>(comparison.num_a));
+    EXPECT_EQ(evidence.num_b(), static_cast<int64_t>(comparison.num_b));
+    EXPECT_THAT(evidence.notes(), ::testing::ElementsAre("a note"));
+    const Answer answer = AnswerFaster(comparison, {"before", "after"});
+    EXPECT_EQ(answer.finding(), all[0].verdict == AbResult::SLOWER        ? Answer::BAD
+                                : all[0].verdict == AbResult::CANNOT_TELL ? Answer::CANNOT_TELL
+                                                                          : Answer::GOOD);
+    EXPECT_EQ(answer.how_sure(), absl::StrCat(comparison.num_a, " runs of before and ", comparison.num_b,
+                                              " of after; an answer is wrong in 5 % of such comparisons"));
 
     const auto json = nlohmann::json::parse(ToJson(comparison, samples));
     const auto expect = [](const nlohmann::json& of, const Result& result) {
@@ -393,6 +421,33 @@ TEST(ReadSide, RunsOfManyRanksAreReadByTheirDefinition) {
     }
     EXPECT_EQ(read.size(), num_read);
   }
+}
+
+TEST(ReadSides, TheAnswerIsAboutWhatIsPrimaryOnBothSides) {
+  const std::string folder = ::testing::TempDir();
+  const auto write = [&](const std::string& name, const std::string& text) {
+    EXPECT_TRUE(WriteFileAtomically(folder + name, text).ok());
+    return std::vector<std::string>{folder + name};
+  };
+  const auto run = [&](const std::string& name) {
+    RunInfo info;
+    info.set_world_size(1);
+    StopwatchStats stats;
+    stats.set_num_measured_iters(2);
+    stats.mutable_iteration_series()->set_stride(1);
+    for (int i = 0; i < 2; ++i) stats.mutable_iteration_series()->add_seconds(1);
+    EXPECT_TRUE(MakeDirectories(RankDirectory(folder + name, 0)).ok());
+    EXPECT_TRUE(WriteRunInfo(folder + name, info).ok());
+    EXPECT_TRUE(
+        WriteFileAtomically(RankDirectory(folder + name, 0) + "/stopwatch.pb", stats.SerializeAsString())
+            .ok());
+    return std::vector<std::string>{folder + name};
+  };
+  const auto table = write("table.csv", "process,measurement,seconds\n1,x,1\n");
+  const auto a = run("run_a"), b = run("run_b");
+  EXPECT_EQ(ReadSides(a, b, ClockKind::kWall)->primary, "iteration");
+  EXPECT_EQ(ReadSides(a, table, ClockKind::kWall)->primary, "");
+  EXPECT_EQ(ReadSides(table, b, ClockKind::kWall)->primary, "");
 }
 
 Samples RandomSamples(Chance& chance, size_t runs) {
