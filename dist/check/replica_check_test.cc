@@ -428,15 +428,6 @@ TEST(ReplicaCheck, BlamesRankZeroWhereItIsTheMinority) {
   EXPECT_FALSE(verdicts[1].differences(0).has_ulp_distance());
 }
 
-TEST(ReplicaCheck, TwoRanksDisagreeAndNobodyIsBlamed) {
-  const auto verdicts = Check(2, [](int rank, Model& model) { model.bias[0] = rank; });
-  EXPECT_EQ(verdicts[0].outcome(), DIFFERENT);
-  EXPECT_FALSE(verdicts[0].has_majority());
-  EXPECT_THAT(verdicts[0].culprit_ranks(), IsEmpty());
-  EXPECT_EQ(verdicts[0].differences(0).value(), "1");
-  EXPECT_EQ(verdicts[0].differences(0).expected(), "0");
-}
-
 TEST(ReplicaCheck, TellsApartSeveralCulprits) {
   const auto verdicts = Check(7, [](int rank, Model& model) {
     if (rank == 1 || rank == 4) FlipBit(model.weights[5], 3);

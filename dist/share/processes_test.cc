@@ -167,38 +167,6 @@ TEST_F(ProcessesTest, OfASilentProcessOthersTakeWhatTheyHaveAndTheRestIsNamed) {
   EXPECT_FALSE(job->Finish());
 }
 
-// Answers with its listing, and is silent from then on.
-TEST_F(ProcessesTest, APieceThatOnlyALostProcessHasIsAnError) {
-  Write(Host("b") + "/run/rank_00001/x", "bee");
-  auto all = CreateSimulatedCommunicators({"node0", "node7"});
-  std::thread other([&] {
-    ASSERT_EQ(unshare(CLONE_FS), 0);
-    ASSERT_EQ(chdir(Host("b").c_str()), 0);
-    internal::ShareRequest request;
-    while (request.piece() == 0)
-      ASSERT_TRUE(request.ParseFromString(*all[1]->Receive(0, 0, Deadline::Never())));
-    internal::ListingRequest asked;
-    ASSERT_TRUE(asked.ParseFromString(request.argument()));
-    internal::Listing listing;
-    for (const bool is_directory : {true, false}) {
-      internal::Listing::Entry& entry = *listing.add_entries();
-      entry.set_path(is_directory ? "run/rank_00001" : "run/rank_00001/x");
-      entry.set_is_directory(is_directory);
-    }
-    internal::ShareReply reply;
-    reply.set_piece(request.piece());
-    reply.set_result(listing.SerializeAsString());
-    ASSERT_EQ(all[1]->Post(0, 0, reply.SerializeAsString()), absl::OkStatus());
-  });
-  const auto first = *Processes::Start([&] { return std::move(all[0]); }, {kFirstLetter}, Patience(kShort));
-  first->FindFiles({"run"});
-  other.join();
-  const auto results = first->Run(kFirstLetter, {{"run/rank_00001/x", {"run/rank_00001/x"}, 0}});
-  EXPECT_EQ(results[0].status(), absl::UnavailableError("process 1 (node7): no sign of life for 0.3 s"));
-  EXPECT_EQ(ReadFile("run/rank_00001/x").status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_FALSE(first->Finish());
-}
-
 TEST_F(ProcessesTest, WhoServesIsToldThatTheFirstIsGone) {
   auto all = CreateSimulatedCommunicators({"node0", "node1"});
   const auto other = *Processes::Start([&] { return std::move(all[1]); }, {}, Patience(kShort));
@@ -353,7 +321,7 @@ TEST_F(ProcessesTest, FewPiecesShareTheThreads) {
   script.EndWell();
 }
 
-TEST_F(ProcessesTest, WhoSaysWhatIsNoMessageIsLost) {
+TEST_F(ProcessesTest, WhoSaysWhatIsNoMessageIsLostAndWhatItAloneHasIsAnError) {
   Script script(1);
   script.FindFiles();
   std::vector<absl::StatusOr<std::string>> results;
@@ -363,6 +331,7 @@ TEST_F(ProcessesTest, WhoSaysWhatIsNoMessageIsLost) {
   runner.join();
   const std::string why = "process 1 (node1): sent what is no reply";
   EXPECT_EQ(results[0].status(), absl::UnavailableError(why));
+  EXPECT_EQ(ReadFile("x").status(), absl::UnavailableError(why));
   EXPECT_EQ(script->Lost(), std::vector<std::string>{why});
   EXPECT_FALSE(script->Finish());
 }
