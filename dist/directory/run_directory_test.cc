@@ -54,9 +54,10 @@ RunInfo InfoFrom(int64_t start_iteration, int warmup = 0) {
 TEST_F(RunDirectoryTest, TracesOfTheProgramAreListedInTheirOrder) {
   const std::string attempt = run_dir_ + "/attempt_2";
   for (const int rank : {0, 1, 2}) std::filesystem::create_directories(RankDirectory(attempt, rank));
-  for (const char* name : {"torch_10.rank_00001.json", "torch_2.rank_00001.json.gz", "torch.rank_00001.json",
-                           "torch_x.rank_00001.json", "torch-4.rank_00001.json", "torchx5.rank_00001.json",
-                           "trace.json", "trace_3.rank_00001.json", "these_4.rank_00001.json"}) {
+  for (const char* name :
+       {"torch_10.rank_00001.json", "torch_2.rank_00001.json.gz", "torch.rank_00001.json",
+        "torch_x.rank_00001.json", "torch-4.rank_00001.json", "torchx5.rank_00001.json", "torch", "torch_3",
+        "trace.json", "trace_3.rank_00001.json", "these_4.rank_00001.json"}) {
     std::ofstream(RankDirectory(attempt, 1) + "/" + name) << "[]";
   }
   std::filesystem::create_symlink("gone.json", RankDirectory(attempt, 2) + "/torch.rank_00002.json");

@@ -236,6 +236,22 @@ TEST(KinetoProfile, CollectivesTellTheirMessageAndTheirGroup) {
   EXPECT_EQ(joined.profile.collective_kinds[0].group_ranks, "[0, 2, 4, 6]");
 }
 
+TEST(KinetoProfile, FramesThatTellNothingAreNoRanges) {
+  std::string events = Event("cpu_op", "aten::mm", 100, 50, "");
+  for (int64_t twice = 0; twice < 2; ++twice) {
+    int64_t start = 200 + 100 * twice;
+    for (const char* const frame :
+         {"torch/x.py(3): f", "<built-in method run>", "", "train.py(7): main", "nn.Module: Linear_0"}) {
+      events += Event("python_function", frame, start++, 1, "");
+    }
+  }
+  const Joined joined = Trace(Last(events));
+  EXPECT_EQ(joined.profile.num_ranges, 5);
+  std::vector<std::string> told;
+  for (const kernels::OpLabel& label : joined.profile.labels) told.push_back(label.text + label.source);
+  EXPECT_THAT(told, ElementsAre("aten::mm", "train.py:7", "Linear_0"));
+}
+
 TEST(KinetoProfile, AKernelTellsItsCollectiveWhereNoOpDoes) {
   const Joined joined =
       Trace(Last(Event("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 300, 10,
