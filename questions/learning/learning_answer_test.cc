@@ -42,8 +42,8 @@ LearningVerdict WorseLoss() {
     point.set_margin(0.1 * x);
     Set(4.0 / x, 0, 0, point.mutable_a());
     Set(5.0 / x, 0, 0, point.mutable_b());
-    // The second stands out most.
-    const double half = x == 2 ? 0.1 : 0.5;
+    // The second stands out most, before the third.
+    const double half = x == 1 ? 0.5 : 0.1;
     Set(1, 1 - half, 1 + half, point.mutable_difference());
   }
   return verdict;

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -165,6 +167,43 @@ TEST_F(ReadCurves, OfTensorBoardAFolderIsARun) {
   EXPECT_THAT(Ys(read.runs[0].curves.at("loss")), ElementsAre(2.5, 1.5));
   EXPECT_THAT(Xs(Read(folder_ + "/run", {"wall_time"}).runs.at(0).curves.at("loss")),
               ElementsAre(1e9 + 1, 1e9 + 2));
+}
+
+TEST_F(ReadCurves, OfTensorBoardEveryFormOfAScalarIsRead) {
+  const auto content = [](auto number, int dtype, size_t size) {
+    return [=](TensorBoardTensor& tensor) {
+      tensor.set_dtype(dtype);
+      tensor.set_tensor_content(std::string(reinterpret_cast<const char*>(&number), size));
+    };
+  };
+  std::string file = Scalar(0, 7, false);
+  int64_t step = 0;
+  std::vector<double> expected = {7};
+  const auto add = [&](const std::function<void(TensorBoardTensor&)>& set, std::optional<double> value) {
+    TensorBoardEvent event;
+    event.set_step(++step);
+    TensorBoardSummary::Value* const scalar = event.mutable_summary()->add_value();
+    scalar->set_tag("loss");
+    set(*scalar->mutable_tensor());
+    file += Record(event);
+    if (value) expected.push_back(*value);
+  };
+  add(content(2.5f, 1, 4), 2.5);
+  add(content(0.1, 2, 8), 0.1);
+  add([](TensorBoardTensor& tensor) { tensor.add_float_val(1.5f); }, 1.5);
+  add([](TensorBoardTensor& tensor) { tensor.add_double_val(0.2); }, 0.2);
+  // Texts, images and histograms are no scalars.
+  add(content(2.5f, 2, 4), std::nullopt);
+  add(content(0.1, 1, 8), std::nullopt);
+  add(content(0.1, 7, 8), std::nullopt);
+  add(content(0.1, 2, 7), std::nullopt);
+  add([](TensorBoardTensor&) {}, std::nullopt);
+  add(
+      [](TensorBoardTensor& tensor) {
+        for (const double value : {1.0, 2.0}) tensor.add_double_val(value);
+      },
+      std::nullopt);
+  EXPECT_EQ(Ys(Read(Write("a.tfevents", file)).runs.at(0).curves.at("loss")), expected);
 }
 
 TEST_F(ReadCurves, OfTensorBoardACutEndIsNoErrorAndDamageIs) {

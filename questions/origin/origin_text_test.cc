@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "ott/questions/origin/origin_answer.h"
 
 namespace ott::origin {
 namespace {
@@ -158,6 +159,30 @@ TEST(FormatOrigin, CountsWhatWasComparedAndWhatWasNot) {
       "compared 5 operations on 2 ranks, 2 by another name, 3 only in the reference, 4 only in the current "
       "run; 6 outputs were not judged: the perturbed run does not tell what becomes of their inputs\n"
       "a\\tnote\nINCOMPLETE: a\\tproblem\n");
+}
+
+TEST(AnswerOrigin, IsGoodNewsOnlyIfNothingIsNamed) {
+  OriginVerdict verdict;
+  verdict.set_verdict("it");
+  verdict.set_num_compared(7);
+  verdict.set_world_size(2);
+  for (const auto& [kind, finding] : {std::pair(OriginVerdict::NONE, Answer::GOOD),
+                                      {OriginVerdict::UNKNOWN, Answer::CANNOT_TELL},
+                                      {OriginVerdict::OPERATION, Answer::BAD},
+                                      {OriginVerdict::UPDATE, Answer::BAD},
+                                      {OriginVerdict::INPUT, Answer::BAD}}) {
+    verdict.set_kind(kind);
+    const Answer answer = AnswerOrigin(verdict);
+    EXPECT_EQ(answer.finding(), finding);
+    EXPECT_EQ(answer.sentences(0), "it");
+    EXPECT_EQ(answer.how_sure(), "7 operations on 2 ranks were compared bit for bit");
+  }
+  verdict.set_perturbed("run");
+  EXPECT_EQ(AnswerOrigin(verdict).how_sure(),
+            "7 operations on 2 ranks were compared within what rounding explains");
+  const Answer none = AnswerOrigin(absl::NotFoundError("a\tb"));
+  EXPECT_EQ(none.finding(), Answer::CANNOT_TELL);
+  EXPECT_EQ(none.sentences(0), "a\\tb");
 }
 
 }  // namespace
