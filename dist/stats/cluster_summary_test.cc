@@ -438,6 +438,7 @@ TEST(ClusterSummary, IsThatOfTheDefinitionInWhateverOrderItIsMerged) {
     std::vector<Reports> ranks;
     std::vector<ClusterSummary> summaries;
     std::vector<int> late;
+    std::vector<std::string> notes;
     CpuShare cpu = {0, 0, std::numeric_limits<double>::max(), 0};
     for (int rank = 0; rank < num_ranks; ++rank) {
       if (!is_large && rank > 0 && random.OnceIn(5)) continue;
@@ -453,12 +454,17 @@ TEST(ClusterSummary, IsThatOfTheDefinitionInWhateverOrderItIsMerged) {
         summaries.back().SetLate();
         late.push_back(rank);
       }
+      if (!is_large && random.OnceIn(4)) {
+        notes.push_back("note of rank " + std::to_string(rank));
+        summaries.back().AddNote(notes.back());
+      }
       if (of.Iterations() > 0) cpu = LeastCertain(cpu, WorkOf(of).cpu);
     }
     const ClusterSummary merged = MergeInAnyOrder(std::move(summaries), random);
     const int world_size = num_ranks + random.Below(3);
     ClusterStats expected = Expected(ranks, world_size);
     for (const int rank : late) expected.add_late_ranks(rank);
+    for (const std::string& note : notes) expected.add_notes(note);
     const ClusterStats finished = merged.Finish(world_size);
     const auto* const stats = ClusterStats::descriptor();
     EXPECT_EQ(
