@@ -140,7 +140,6 @@ std::vector<Piece> CutBlock(const IterationSample& sample, const IterationBlock&
 
 std::vector<int64_t> TimeInsideOfCollectives(const IterationSample& sample, const IterationBlock& block) {
   struct Interval {
-    int64_t start;
     int64_t end;
     int32_t name;
   };
@@ -153,7 +152,8 @@ std::vector<int64_t> TimeInsideOfCollectives(const IterationSample& sample, cons
     const auto around = std::find_if(running.begin(), running.end(), [&](const Interval& collective) {
       return is_collective(collective) &&
              std::any_of(running.begin(), running.end(), [&](const Interval& other) {
-               const bool is_around = other.start <= collective.start && other.end >= collective.end;
+               // `running` is in the order of their beginnings.
+               const bool is_around = &other < &collective && other.end >= collective.end;
                return !is_collective(other) && !is_around;
              });
     });
@@ -177,7 +177,7 @@ std::vector<int64_t> TimeInsideOfCollectives(const IterationSample& sample, cons
     const int32_t name = block.name(i);
     if (name == sample.observer()) continue;
     end_until(start);
-    running.push_back({start, start + block.duration(i), name});
+    running.push_back({start + block.duration(i), name});
     last_end = std::max(last_end, running.back().end);
   }
   end_until(last_end);

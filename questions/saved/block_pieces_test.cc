@@ -118,7 +118,8 @@ TEST(CutBlock, EachMomentBelongsToWhatRunsThen) {
   }
 }
 
-// Another measurement counts if it runs beside a collective one and was not begun, and ended, around it.
+// Another measurement counts if it runs beside a collective one and was not begun before it and ended after
+// it.
 TEST(TimeInsideOfCollectives, CountsMomentsInWhichAnotherMeasurementRunsInside) {
   std::mt19937_64 random(1);
   for (int trial = 0; trial < 300; ++trial) {
@@ -133,10 +134,12 @@ TEST(TimeInsideOfCollectives, CountsMomentsInWhichAnotherMeasurementRunsInside) 
     int64_t inside = 0;
     for (int64_t moment = 0; moment < 40; ++moment) {
       bool is_inside = false;
-      for (const Interval& a : intervals) {
-        for (const Interval& b : intervals) {
-          is_inside |= (a.name == 2 || a.name == 3) && b.name < 2 && a.start <= moment && moment < a.end &&
-                       b.start <= moment && moment < b.end && (b.start > a.start || b.end < a.end);
+      for (size_t a = 0; a < intervals.size(); ++a) {
+        for (size_t b = 0; b < intervals.size(); ++b) {
+          const Interval &collective = intervals[a], &other = intervals[b];
+          is_inside |= (collective.name == 2 || collective.name == 3) && other.name < 2 &&
+                       collective.start <= moment && moment < collective.end && other.start <= moment &&
+                       moment < other.end && (b > a || other.end < collective.end);
         }
       }
       inside += is_inside;
