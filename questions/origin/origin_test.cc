@@ -214,6 +214,25 @@ TEST_F(OriginOfHandWrittenLogs, AnInsertedOperationThatChangesAValueIsNamed) {
   EXPECT_THAT(verdict->verdict(), HasSubstr("the reference does not run it"));
 }
 
+TEST_F(OriginOfHandWrittenLogs, WhatIsWrongIsAnOperationAnUpdateOrAnInputByItsRole) {
+  for (const auto& [role, kind] : {std::pair(OpRole::kOperation, OriginVerdict::OPERATION),
+                                   {OpRole::kUpdate, OriginVerdict::UPDATE},
+                                   {OpRole::kLoad, OriginVerdict::INPUT},
+                                   {OpRole::kCollective, OriginVerdict::OPERATION}}) {
+    SetUp();
+    HandWritten a = A();
+    HandWritten b = B();
+    a.Op("it", {10}, 30, role);
+    b.Op("it", {10}, 31, role);
+    a.Finish();
+    b.Finish();
+    const auto verdict = Find();
+    ASSERT_TRUE(verdict.ok()) << verdict.status();
+    EXPECT_EQ(verdict->kind(), kind) << FormatOrigin(*verdict);
+    EXPECT_EQ(verdict->collective(), role == OpRole::kCollective);
+  }
+}
+
 TEST_F(OriginOfHandWrittenLogs, OfInsertedOperationsTheFirstIsNamed) {
   HandWritten a = A();
   a.Op("linear", {10}, 30);
