@@ -207,6 +207,9 @@ TEST_F(StopwatchTest, ArrivalsAtCollectiveMeasurementsAreKeptUntilTaken) {
   }
   EXPECT_THAT(arrivals, ElementsAre(std::pair(2, 34), std::pair(2, 35), std::pair(3, 46)));
   EXPECT_THAT(stopwatch_.TakeArrivals(), ElementsAre());
+  // Of one iteration that has more, the latest.
+  for (int i = 0; i < 5; ++i) Measure("allreduce", 1);
+  EXPECT_EQ(stopwatch_.TakeArrivals()[0].arrivals.size(), 2u);
 }
 
 TEST_F(StopwatchTest, IntervalsAndIterationsAreLeftInAFlightRecorder) {
