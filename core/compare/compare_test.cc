@@ -473,6 +473,10 @@ TEST_F(CompareTest, JUnitReportFailsWhatDoesNotPass) {
   EXPECT_THAT(xml, HasSubstr("name=\"b\">\n      <failure message=\"mismatch\">b: mismatch\n"));
   EXPECT_THAT(xml, HasSubstr("name=\"&lt;&amp;&gt;\\n\">\n      <failure message=\"missing\">"));
   EXPECT_THAT(xml, HasSubstr("name=\"(verdict)\">\n      <failure message=\"different\">"));
+  EXPECT_EQ(ToJUnitXml(CompareTrees(ValueMap{{"a", a_}}, ValueMap{{"a", a_}})).substr(0, 121),
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
+            "  <testsuite name=\"ott.compare\" tests=\"2\" failures=\"0\">\n    <testcase");
+  EXPECT_THAT(xml, testing::EndsWith("  </testsuite>\n</testsuites>\n"));
   CompareOptions refuse;
   refuse.allow_empty = false;
   EXPECT_THAT(ToJUnitXml(CompareTrees(ValueMap(), ValueMap(), refuse)),
