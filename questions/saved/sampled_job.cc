@@ -520,7 +520,13 @@ class Maker {
       ideal[name] = IsCollective(name) ? Median(std::move(values)) : mean;
     }
     for (ReplayJob::Operation& operation : job_.operations)
-      operation.ideal = operation.place < 0 ? operation.own : ideal[kinds_[operation.kind].first];
+      operation.ideal = HasIdeal(operation) ? ideal[kinds_[operation.kind].first] : operation.own;
+  }
+
+  // How long a collective that holds work would take is not known.
+  bool HasIdeal(const ReplayJob::Operation& operation) const {
+    const auto& [name, next] = kinds_[operation.kind];
+    return operation.place >= 0 && (next != kTransfer || hold_work_.count(name) == 0);
   }
 
   bool IsCollective(int32_t name) const {
@@ -545,8 +551,8 @@ class Maker {
       for (auto& [place, values] : by_place) ideal[place] = Median(std::move(values));
       for (int32_t i = first; i < last; ++i) {
         ReplayJob::Operation& operation = job_.operations[i];
-        operation.ideal = operation.place < 0 ? operation.own : ideal[operation.place];
-        if (operation.place >= 0 && job_.ranks.size() > 1 && ranks_of_kind[operation.kind].size() == 1)
+        operation.ideal = HasIdeal(operation) ? ideal[operation.place] : operation.own;
+        if (HasIdeal(operation) && job_.ranks.size() > 1 && ranks_of_kind[operation.kind].size() == 1)
           operation.ideal = 0;
       }
     }

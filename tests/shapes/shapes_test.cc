@@ -1,7 +1,9 @@
 // Verdicts about time of trainings of all shapes, planted and clean.
 
 #include <algorithm>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -31,9 +33,12 @@ TEST_P(ShapesTest, NameWhatIsPlantedAndNobodyElseAndStateWhatItCosts) {
 INSTANTIATE_TEST_SUITE_P(Clean, ShapesTest, ::testing::Values(false));
 INSTANTIATE_TEST_SUITE_P(Planted, ShapesTest, ::testing::Values(true));
 
-// Of drawn shapes what is planted may be too small to see.
+// Of drawn shapes what is planted may be too small to see. Verdicts on the last two once were false.
 TEST_P(ShapesTest, OfDrawnShapesNoneBlamesAnInnocentOrContradictsItself) {
-  for (int seed = 0; seed < 60; ++seed) {
+  std::vector<int> seeds(60);
+  std::iota(seeds.begin(), seeds.end(), 0);
+  seeds.insert(seeds.end(), {1756, 2518});
+  for (const int seed : seeds) {
     const Shape shape = DrawnShape(seed);
     const Rates rates = RatesOf(shape, shape.sizes[0], GetParam(), 1);
     EXPECT_EQ(rates.num_false + rates.num_contradicted, 0) << rates.first;
