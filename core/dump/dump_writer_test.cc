@@ -1,4 +1,4 @@
-// What WriteDump writes, against a list of what it was to write.
+// WriteDump() writes what a list says that it was given.
 
 #include "ott/core/dump/dump_writer.h"
 
@@ -358,7 +358,7 @@ TEST(WriteDump, WhatCannotBeWrittenIsAnError) {
       write(ValueMap{{"d", TensorView(kData, DType::kFloat32, {2}, Device{Device::Kind::kCuda, 0})}}, dir),
       absl::InvalidArgumentError("'d': the tensor is not in host memory"));
   EXPECT_THAT(std::string(write(ValueMap{{"t", "\xff"}}, dir).message()), HasSubstr("'t': "));
-  // What was begun is no dump.
+  // A dump that was begun and not ended is none.
   EXPECT_EQ(ReadDump(dir).status().code(), absl::StatusCode::kDataLoss);
   std::filesystem::create_symlink(dir, dir + "_link");
   EXPECT_EQ(write(ValueMap{{"a", view}}, dir + "_link"),

@@ -45,8 +45,7 @@ ValueMap With(const ValueMap& map, const std::string& name, const Value* value) 
   return changed;
 }
 
-// What is read back, as ReadDump() reads it, from a manifest with another value at the top or in its first
-// tensor.
+// Returns what is read from a manifest in which a value, at the top or in its first tensor, is another one.
 absl::StatusOr<Manifest> ReadWith(bool of_tensor, const std::string& name, const Value* value) {
   Value manifest = ManifestToValue(TwoTensors());
   if (of_tensor) {

@@ -122,7 +122,7 @@ TEST(DurationStatistics, NumbersThatNoDurationsHaveAreRefused) {
   EXPECT_FALSE(DurationStatistics::FromProto(endless).ok());
 }
 
-// Of three durations from 5 to 9, in picoseconds.
+// Three durations from 5 to 9 picoseconds have few possible sums and squares.
 TEST(DurationStatistics, ExactSumsThatContradictEachOtherAreRefused) {
   const auto is_read = [](uint64_t total, uint64_t squares, uint64_t min, uint64_t max) {
     Statistics proto;

@@ -207,7 +207,7 @@ TEST_F(StopwatchTest, ArrivalsAtCollectiveMeasurementsAreKeptUntilTaken) {
   }
   EXPECT_THAT(arrivals, ElementsAre(std::pair(2, 34), std::pair(2, 35), std::pair(3, 46)));
   EXPECT_THAT(stopwatch_.TakeArrivals(), ElementsAre());
-  // Of one iteration that has more, the latest.
+  // The latest arrivals are kept where one iteration has more.
   for (int i = 0; i < 5; ++i) Measure("allreduce", 1);
   EXPECT_EQ(stopwatch_.TakeArrivals()[0].arrivals.size(), 2u);
 }

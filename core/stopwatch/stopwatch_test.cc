@@ -85,7 +85,7 @@ class Worker {
   std::thread thread_{[this] { Loop(); }};
 };
 
-// Of what was measured in iterations after the warm-up: milliseconds of each interval, by iteration.
+// Holds the milliseconds of each interval that was measured, by iteration after the warm-up.
 using Intervals = std::vector<std::vector<double>>;
 
 void ExpectTimes(const DurationStatistics& found, const std::vector<double>& milliseconds) {

@@ -55,7 +55,7 @@ auto Fields(const ArrivalSummary::Interval& of) {
                     of.taken_in_vain, of.first_end, of.held_up, of.least_held_up);
 }
 
-// What a rank brought to an interval.
+// A rank comes to an interval and stays there.
 struct Visit {
   int rank;
   const Stay* stay;

@@ -58,7 +58,7 @@ struct Reports {
 
   const StopwatchStats& stats() const { return last.stats(); }
   int64_t Iterations() const { return stats().num_measured_iters() - earlier.num_measured_iters(); }
-  // Of one measurement in a mean iteration.
+  // Returns the seconds of one measurement in a mean iteration.
   double Seconds(int measurement) const {
     const bool is_new = measurement >= earlier.measurements_size();
     const Statistics before = is_new ? Statistics() : earlier.measurements(measurement).per_iteration();

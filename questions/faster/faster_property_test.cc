@@ -109,7 +109,7 @@ std::string Percents(double low, double high) {
   return absl::StrFormat("%+.1f to %+.1f %%", (low - 1) * 100, (high - 1) * 100);
 }
 
-// What is said of the primary measurement.
+// Returns the sentence about the primary measurement, by its definition.
 std::string Sentence(const Comparison& comparison) {
   const Result& answer = comparison.answer;
   const double change = (*answer.ratio - 1) * 100;
@@ -136,7 +136,7 @@ std::string Sentence(const Comparison& comparison) {
                             : absl::StrCat(text, "; some ", *answer.runs_needed, " a side would tell 2 %");
 }
 
-// The largest three that surely changed; else, if the whole did, the largest.
+// Names the three that surely changed most; if none did and the whole did, the largest.
 std::string WhatChanged(const Comparison& comparison) {
   const auto changed = [](const Result& result) {
     return result.verdict == AbResult::FASTER || result.verdict == AbResult::SLOWER;

@@ -130,7 +130,8 @@ TEST(KinetoProfile, TimeTellsTheOpOfAnIdThatSeveralOpsHave) {
   EXPECT_THAT(joined.profile.notes, ElementsAre(HasSubstr("1 ops")));
 }
 
-// Of the op that alone has the External id of the kernel or its call; else of the op in which the call began.
+// A kernel is of the op that alone has the External id of it or its call, else of the op in which the call
+// began.
 TEST(KinetoProfile, OfAnyEventsInAnyOrderIdsAndElseTimeTellTheOp) {
   std::mt19937 random(1);
   const auto id_text = [](int64_t id) { return id == 0 ? "" : absl::StrCat(R"("External id":)", id); };

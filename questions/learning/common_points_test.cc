@@ -216,8 +216,8 @@ TEST(ScoreRuns, PlainScoresAreSumsOfDeviations) {
     const auto z = [&](const std::vector<double>& y, size_t run, size_t i) {
       return (y[run * size + i] - mean[i]) / spread[i];
     };
-    // What is lost at a point with a twentieth of the steps before it; beyond the first it goes on as it
-    // began.
+    // A run that loses a twentieth of its steps is, at each point, where the mean was so many steps before;
+    // before the first point the mean goes on as it began.
     std::vector<double> lost;
     for (size_t i = 0; i < size; ++i) {
       const double before = 0.05 * points.x[i];

@@ -19,7 +19,7 @@ namespace {
 
 using Elements = std::vector<float>;
 
-// What an optimizer read and wrote: its result is the weights and what it adds to them.
+// An optimizer reads weights and a gradient, and writes a result: the weights and what it adds to them.
 struct LoggedUpdate {
   Elements weights, gradient, result;
   OpRole role = OpRole::kUpdate;
