@@ -4,9 +4,11 @@
 #define OTT_QUESTIONS_HANG_JOB_FOR_TEST_H_
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "ott/questions/hang/job_state.h"
 
 namespace ott {
@@ -86,6 +88,43 @@ class JobForTest {
     return job.ranks[rank].positions.emplace_back(GroupPosition{group, 0, 0, 0});
   }
 };
+
+// Any ranks in any operations, of which some completed others before.
+inline JobState AnyJob(std::mt19937& random) {
+  const int num_ranks = 2 + static_cast<int>(random() % 4);
+  JobForTest test(num_ranks);
+  for (int group = 0; group < 3; ++group) {
+    std::vector<int> members;
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      if (random() % 3 > 0) members.push_back(rank);
+    }
+    test.Group(absl::StrCat("group ", group), members);
+    test.job.groups[group].is_declared = random() % 2 == 0;
+    for (const int rank : members) {
+      if (random() % 6 == 0) {
+        test.job.ranks[rank].positions.pop_back();
+        continue;
+      }
+      const auto name = [&] { return random() % 4 == 0 ? "reduce" : "sum"; };
+      const int64_t num_completed = 1 + static_cast<int64_t>(random() % 3);
+      for (int64_t i = 1; i <= num_completed; ++i) {
+        test.Call(rank, group, i, name(), JobOperation::Progress::kCompleted).synchronizes = random() % 4 > 0;
+      }
+      if (random() % 2 == 0) {
+        test.Call(rank, group, 1 + test.job.ranks[rank].Position(group)->entered, name(),
+                  random() % 3 == 0 ? JobOperation::Progress::kEnqueued : JobOperation::Progress::kEntered);
+      }
+    }
+    for (const int rank : members) {
+      if (random() % 4 > 0) continue;
+      test.Send(rank, group, static_cast<int>(random() % (num_ranks + 2)) - 1,
+                random() % 2 == 0 ? JobOperation::Direction::kSend : JobOperation::Direction::kReceive);
+      if (random() % 3 == 0)
+        test.job.ranks[rank].operations.back().progress = JobOperation::Progress::kEnqueued;
+    }
+  }
+  return test.job;
+}
 
 }  // namespace ott
 

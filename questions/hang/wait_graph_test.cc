@@ -2,10 +2,8 @@
 
 #include <random>
 #include <set>
-#include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "job_for_test.h"
@@ -100,41 +98,6 @@ class WaitsByDefinition {
 
   const JobState& job_;
 };
-
-// Any ranks in any operations, of which some completed others before.
-JobState AnyJob(std::mt19937& random) {
-  const int num_ranks = 2 + static_cast<int>(random() % 4);
-  JobForTest test(num_ranks);
-  for (int group = 0; group < 3; ++group) {
-    std::vector<int> members;
-    for (int rank = 0; rank < num_ranks; ++rank) {
-      if (random() % 3 > 0) members.push_back(rank);
-    }
-    test.Group(absl::StrCat("group ", group), members);
-    test.job.groups[group].is_declared = random() % 2 == 0;
-    for (const int rank : members) {
-      if (random() % 6 == 0) {
-        test.job.ranks[rank].positions.pop_back();
-        continue;
-      }
-      const auto name = [&] { return random() % 4 == 0 ? "reduce" : "sum"; };
-      for (int64_t i = 1 + static_cast<int64_t>(random() % 3); i > 0; --i) {
-        test.Call(rank, group, i, name(), Progress::kCompleted).synchronizes = random() % 4 > 0;
-      }
-      if (random() % 2 == 0) {
-        test.Call(rank, group, 1 + test.job.ranks[rank].Position(group)->entered, name(),
-                  random() % 3 == 0 ? Progress::kEnqueued : Progress::kEntered);
-      }
-    }
-    for (const int rank : members) {
-      if (random() % 4 > 0) continue;
-      test.Send(rank, group, static_cast<int>(random() % (num_ranks + 2)) - 1,
-                random() % 2 == 0 ? Direction::kSend : Direction::kReceive);
-      if (random() % 3 == 0) test.job.ranks[rank].operations.back().progress = Progress::kEnqueued;
-    }
-  }
-  return test.job;
-}
 
 TEST(WaitGraph, IsWhoWaitsForWhomAndWhereThatEnds) {
   std::mt19937 random(1);
