@@ -18,6 +18,12 @@ namespace {
 using internal::DistinctTensor;
 using internal::DistinctTensors;
 
+// The ranks that have the same elements, and the first one's tensor.
+struct Holders {
+  std::vector<int> ranks;
+  DistinctTensor tensor;
+};
+
 DistinctTensors Describe(int64_t iteration, const std::vector<NamedTensor>& tensors,
                          const std::string& unmatched, const absl::Status& problem) {
   DistinctTensors description;
@@ -89,8 +95,7 @@ CrossCheckVerdict DistinctCheck::BuildVerdict(int64_t iteration,
   if (ranks.size() == 1) not_compared("one rank alone has nobody to differ from");
   // In rank 0's order of insertion; what it lacks behind it.
   std::vector<std::string> paths;
-  std::map<std::string, std::map<std::string, std::vector<int>>> ranks_of_digest;  // by path
-  std::map<std::string, DistinctTensor> tensors;
+  std::map<std::string, std::map<std::string, Holders>> holders_of_digest;  // by path
   for (const auto& [rank, bytes] : contributions.by_rank) {
     DistinctTensors described;
     if (!described.ParseFromString(bytes)) {
@@ -103,23 +108,29 @@ CrossCheckVerdict DistinctCheck::BuildVerdict(int64_t iteration,
       continue;
     }
     for (const DistinctTensor& tensor : described.tensors()) {
-      if (tensors.emplace(tensor.path(), tensor).second) paths.push_back(tensor.path());
-      ranks_of_digest[tensor.path()][tensor.digest()].push_back(rank);
+      auto& of_path = holders_of_digest[tensor.path()];
+      if (of_path.empty()) paths.push_back(tensor.path());
+      Holders& holders = of_path[tensor.digest()];
+      if (holders.ranks.empty()) holders.tensor = tensor;
+      holders.ranks.push_back(rank);
     }
   }
   verdict.set_num_tensors(static_cast<int64_t>(paths.size()));
   if (paths.empty() && unmatched.empty()) not_compared("no tensors to compare");
   for (const std::string& path : paths) {
-    const std::vector<int>* alike = nullptr;
+    const Holders* alike = nullptr;
     size_t num_ranks = 0;
-    for (const auto& [digest, ranks] : ranks_of_digest[path]) {
-      num_ranks += ranks.size();
+    const auto& of_path = holders_of_digest[path];
+    for (const auto& [digest, holders] : of_path) {
+      num_ranks += holders.ranks.size();
       if (digest.empty()) continue;
       std::set<int64_t> groups;
-      for (const int rank : ranks) groups.insert(groups_[rank]);
-      if (groups.size() > 1 && (alike == nullptr || ranks.front() < alike->front())) alike = &ranks;
+      for (const int rank : holders.ranks) groups.insert(groups_[rank]);
+      if (groups.size() > 1 && (alike == nullptr || holders.ranks.front() < alike->ranks.front())) {
+        alike = &holders;
+      }
     }
-    if (ranks_of_digest[path].size() == 1 && ranks_of_digest[path].count("") == 1) {
+    if (of_path.size() == 1 && of_path.count("") == 1) {
       not_compared(absl::StrCat(path, ": no rank has elements of it"));
     }
     if (alike == nullptr) {
@@ -132,9 +143,9 @@ CrossCheckVerdict DistinctCheck::BuildVerdict(int64_t iteration,
     Worsen(DIFFERENT, verdict);
     if (!verdict.tensor().empty()) continue;
     verdict.set_tensor(path);
-    verdict.set_dtype(tensors[path].dtype());
-    *verdict.mutable_shape() = tensors[path].shape();
-    for (const int rank : *alike) {
+    verdict.set_dtype(alike->tensor.dtype());
+    *verdict.mutable_shape() = alike->tensor.shape();
+    for (const int rank : alike->ranks) {
       verdict.add_culprit_ranks(rank);
       verdict.add_culprit_hosts(ranks.host(rank));
     }

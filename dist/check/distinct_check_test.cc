@@ -1,54 +1,75 @@
 #include "ott/dist/check/distinct_check.h"
 
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <random>
-#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/digest/digest.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/simulated_communicator.h"
 
 namespace ott {
 namespace {
 
-using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
+using Content = NamedTensor::Content;
+
+NamedTensor Named(const std::string& path, std::vector<float> data, Content content = Content::kElements) {
+  const auto owner = std::make_shared<const std::vector<float>>(std::move(data));
+  const TensorView view(owner->data(), {static_cast<int64_t>(owner->size())});
+  const bool is_digest = content == Content::kDigest;
+  return {path, Tensor{view, owner}, content, is_digest ? ComputeDigest(view)->root.ToString() : ""};
+}
+
+// Returns the elements that another rank may have as well.
+std::vector<float> Elements(const NamedTensor& tensor) {
+  if (tensor.content == Content::kStandIn) return {};
+  const auto* const data = static_cast<const float*>(tensor.tensor.view.data());
+  return std::vector<float>(data, data + tensor.tensor.view.num_elements());
+}
 
 struct Rank {
-  std::vector<float> data;
+  std::vector<NamedTensor> tensors;
   absl::Status problem = absl::OkStatus();
-  std::string path = "data.inputs";
   int64_t iteration = 30;
-  // Further tensors, by path.
-  std::map<std::string, std::vector<float>> more = {};
+  bool comes = true;
 };
 
-// Returns rank 0's verdict.
-CrossCheckVerdict Check(const std::vector<Rank>& ranks, const std::vector<int64_t>& groups,
-                        const std::string& unmatched = "") {
-  auto communicators = CreateSimulatedCommunicators(std::vector<std::string>(ranks.size(), "node"));
+// Returns the verdict of each rank that comes. unmatched: of rank 0.
+std::vector<CrossCheckVerdict> CheckAll(const std::vector<Rank>& ranks, const std::vector<int64_t>& groups,
+                                        const std::string& unmatched = "",
+                                        std::chrono::nanoseconds timeout = std::chrono::seconds(60)) {
+  std::vector<std::string> hosts;
+  for (size_t i = 0; i < ranks.size(); ++i) hosts.push_back(absl::StrCat("node", i));
+  auto communicators = CreateSimulatedCommunicators(hosts);
   std::vector<CrossCheckVerdict> verdicts(ranks.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < ranks.size(); ++i) {
+    if (!ranks[i].comes) continue;
     threads.emplace_back([&, i] {
-      DistinctCheck check(std::move(communicators[i]), std::chrono::seconds(60),
-                          std::make_shared<SilentRanks>(), groups);
-      std::vector<NamedTensor> tensors;
-      const auto add = [&](const std::string& path, const std::vector<float>& data) {
-        tensors.push_back(
-            {path, Tensor{TensorView(data.data(), {static_cast<int64_t>(data.size())}), nullptr}});
-      };
-      if (!ranks[i].path.empty()) add(ranks[i].path, ranks[i].data);
-      for (const auto& [path, data] : ranks[i].more) add(path, data);
-      verdicts[i] = check.Run(ranks[i].iteration, tensors, unmatched, ranks[i].problem);
+      DistinctCheck check(std::move(communicators[i]), timeout, std::make_shared<SilentRanks>(), groups);
+      verdicts[i] = check.Run(ranks[i].iteration, ranks[i].tensors, i == 0 ? unmatched : "rank 0's counts",
+                              ranks[i].problem);
     });
   }
   for (std::thread& thread : threads) thread.join();
+  return verdicts;
+}
+
+// Returns the one verdict of all ranks.
+CrossCheckVerdict Check(const std::vector<Rank>& ranks, const std::vector<int64_t>& groups,
+                        const std::string& unmatched = "") {
+  const std::vector<CrossCheckVerdict> verdicts = CheckAll(ranks, groups, unmatched);
   for (const CrossCheckVerdict& verdict : verdicts) {
     EXPECT_EQ(verdict.SerializeAsString(), verdicts[0].SerializeAsString());
   }
@@ -59,103 +80,125 @@ CrossCheckVerdict Check(const std::vector<Rank>& ranks, const std::vector<int64_
 // not all have, or none, is not compared.
 TEST(DistinctCheck, OfAnyRanksTheVerdictIsThatOfTheDefinition) {
   std::mt19937 random(1);
-  for (int trial = 0; trial < 200; ++trial) {
-    std::vector<Rank> ranks(2 + random() % 4);
+  for (int trial = 0; trial < 400; ++trial) {
+    std::vector<Rank> ranks(1 + random() % 5);
     std::vector<int64_t> groups;
-    std::map<std::string, std::vector<int>> ranks_of;  // by path
-    bool not_compared = false;
+    std::vector<std::string> reasons;
+    const std::string unmatched = random() % 8 == 0 ? "distinct: \"x\" matches no tensor" : "";
+    if (!unmatched.empty()) reasons.push_back(unmatched);
+    if (ranks.size() == 1) reasons.push_back("one rank alone has nobody to differ from");
+    std::vector<std::string> paths;  // in rank 0's order; what it lacks behind it
+    std::map<std::string, std::map<int, const NamedTensor*>> having;
     for (size_t i = 0; i < ranks.size(); ++i) {
       groups.push_back(static_cast<int64_t>(random() % 3));
-      ranks[i].path = "";
-      for (const char* path : {"a", "b"}) {
+      std::vector<std::string> order = {"a", "b", "c"};
+      std::shuffle(order.begin(), order.end(), random);
+      for (const std::string& path : order) {
         if (random() % 8 == 0) continue;
-        ranks[i].more[path] = std::vector<float>(random() % 6 > 0 ? 1 : 0, static_cast<float>(random() % 9));
+        const Content contents[] = {Content::kElements, Content::kElements, Content::kElements,
+                                    Content::kDigest, Content::kStandIn};
+        ranks[i].tensors.push_back(Named(path,
+                                         std::vector<float>(random() % 3, static_cast<float>(random() % 6)),
+                                         contents[random() % 5]));
       }
-      if (random() % 9 == 0) ranks[i].problem = absl::InternalError("no copy");
+      const std::string rank = absl::StrCat("rank ", i, " (node", i, "): ");
       if (i > 0 && random() % 9 == 0) ranks[i].iteration = 31;
-      const bool is_there = ranks[i].problem.ok() && ranks[i].iteration == 30;
-      not_compared = not_compared || !is_there;
-      for (const auto& [path, unused] : ranks[i].more) {
-        if (is_there) ranks_of[path].push_back(static_cast<int>(i));
+      if (random() % 9 == 0) {
+        ranks[i].problem = absl::InternalError("no copy");
+        reasons.push_back(rank + "no copy");
+      } else if (ranks[i].iteration == 31) {
+        reasons.push_back(rank + "is in iteration 31");
+      } else {
+        for (const NamedTensor& tensor : ranks[i].tensors) {
+          if (having.count(tensor.path) == 0) paths.push_back(tensor.path);
+          having[tensor.path][static_cast<int>(i)] = &tensor;
+        }
       }
     }
+    if (paths.empty() && unmatched.empty()) reasons.push_back("no tensors to compare");
     std::vector<std::string> different;
     std::vector<int> culprits;
-    for (const auto& [path, who] : ranks_of) {
-      const auto& name = path;
-      const auto data = [&](int rank) { return ranks[static_cast<size_t>(rank)].more.at(name); };
-      std::vector<int> alike;
+    std::vector<int64_t> shape;
+    for (const std::string& path : paths) {
       bool has_elements = false;
-      for (const int rank : who) {
-        has_elements = has_elements || !data(rank).empty();
+      std::vector<int> alike;
+      for (const auto& [rank, tensor] : having[path]) {
+        const std::vector<float> elements = Elements(*tensor);
+        if (elements.empty()) continue;
+        has_elements = true;
         std::vector<int> same;
-        std::set<int64_t> of_groups;
-        for (const int other : who) {
-          if (data(rank).empty() || data(other) != data(rank)) continue;
+        bool is_of_another = false;
+        for (const auto& [other, theirs] : having[path]) {
+          if (Elements(*theirs) != elements) continue;
           same.push_back(other);
-          of_groups.insert(groups[static_cast<size_t>(other)]);
+          is_of_another = is_of_another || groups[other] != groups[rank];
         }
-        if (alike.empty() && of_groups.size() > 1) alike = same;
+        if (!alike.empty() || !is_of_another) continue;
+        alike = same;
+        if (different.empty()) shape = {static_cast<int64_t>(elements.size())};
       }
-      if (!alike.empty()) different.push_back(path);
-      if (culprits.empty()) culprits = alike;
-      not_compared = not_compared || !has_elements || (alike.empty() && who.size() < ranks.size());
+      if (!has_elements) reasons.push_back(path + ": no rank has elements of it");
+      if (alike.empty() && having[path].size() < ranks.size()) {
+        reasons.push_back(
+            absl::StrCat(path, ": on ", having[path].size(), " of ", ranks.size(), " ranks only"));
+      }
+      if (alike.empty()) continue;
+      if (different.empty()) culprits = alike;
+      different.push_back(path);
     }
-    not_compared = not_compared || ranks_of.empty();
-    const CrossCheckVerdict verdict = Check(ranks, groups);
+    const CrossCheckVerdict verdict = Check(ranks, groups, unmatched);
     EXPECT_EQ(verdict.outcome(), !different.empty() ? DIFFERENT
-                                 : not_compared     ? NOT_COMPARED
+                                 : !reasons.empty() ? NOT_COMPARED
                                                     : ALL_DISTINCT)
         << verdict.DebugString();
+    EXPECT_EQ(verdict.mode(), DISTINCT);
+    EXPECT_EQ(verdict.iteration(), 30);
     EXPECT_EQ(verdict.worst_outcome(), verdict.outcome());
-    EXPECT_EQ(verdict.num_tensors(), ranks_of.size());
+    EXPECT_EQ(verdict.reason(), absl::StrJoin(reasons, "; "));
+    EXPECT_EQ(verdict.num_tensors(), paths.size());
     EXPECT_EQ(verdict.num_different_tensors(), different.size());
-    if (different.empty()) {
-      EXPECT_EQ(verdict.reason().empty(), !not_compared);
-      continue;
-    }
-    // The first is the first that the lowest rank has.
-    if (different.size() == 1) {
-      EXPECT_EQ(verdict.tensor(), different[0]);
-      EXPECT_THAT(verdict.culprit_ranks(), ElementsAreArray(culprits)) << verdict.DebugString();
-      EXPECT_EQ(verdict.dtype(), "float32");
+    EXPECT_EQ(verdict.tensor(), different.empty() ? "" : different[0]);
+    EXPECT_EQ(verdict.dtype(), different.empty() ? "" : "float32");
+    EXPECT_THAT(verdict.shape(), ElementsAreArray(shape)) << verdict.DebugString();
+    EXPECT_THAT(verdict.culprit_ranks(), ElementsAreArray(culprits)) << verdict.DebugString();
+    ASSERT_EQ(verdict.culprit_hosts_size(), verdict.culprit_ranks_size());
+    for (size_t i = 0; i < culprits.size(); ++i) {
+      EXPECT_EQ(verdict.culprit_hosts(static_cast<int>(i)), absl::StrCat("node", culprits[i]));
     }
   }
 }
 
-TEST(DistinctCheck, RanksThatReadTheirOwnShardsPass) {
-  const CrossCheckVerdict verdict = Check({{{1, 2}}, {{3, 4}}, {{2, 1}}}, {0, 1, 2});
-  EXPECT_EQ(verdict.outcome(), ALL_DISTINCT);
-  EXPECT_TRUE(Passed(verdict));
-  EXPECT_EQ(FormatVerdict(verdict), "iteration 30: distinct tensors differ on all ranks: 1 tensor\n");
+TEST(DistinctCheck, WhoDoesNotComeIsNamed) {
+  for (const float second : {1, 2}) {
+    std::vector<Rank> ranks = {{{Named("x", {1})}}, {{Named("x", {second})}}, {}};
+    ranks[2].comes = false;
+    const CrossCheckVerdict verdict = CheckAll(ranks, {0, 1, 2}, "", std::chrono::milliseconds(200))[1];
+    EXPECT_EQ(verdict.outcome(), second == 1 ? DIFFERENT : NOT_COMPARED);
+    EXPECT_EQ(verdict.reason(), "nothing from rank 2");
+  }
+  const CrossCheckVerdict alone =
+      CheckAll({{{}, {}, 30, false}, {}}, {0, 1}, "", std::chrono::milliseconds(50))[1];
+  EXPECT_EQ(alone.outcome(), NOT_COMPARED);
+  EXPECT_EQ(alone.mode(), DISTINCT);
+  EXPECT_EQ(alone.iteration(), 30);
+  EXPECT_EQ(alone.reason(), "nothing from rank 0 (node0) within 0.05 s");
 }
 
-TEST(DistinctCheck, RanksThatReadTheSameShardAreNamed) {
-  const CrossCheckVerdict verdict = Check({{{1, 2}}, {{3, 4}}, {{5, 6}}, {{3, 4}}}, {0, 1, 2, 3});
-  EXPECT_EQ(verdict.outcome(), DIFFERENT);
-  EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(1, 3));
-  EXPECT_EQ(
-      FormatVerdict(verdict),
-      "iteration 30: distinct tensors are THE SAME in tensor \"data.inputs\" (float32 [2]), the first of 1 "
-      "of 1: rank 1 (node), rank 3 (node)\n");
-}
-
-TEST(DistinctCheck, RanksWithoutElementsReadNothingTwice) {
-  const CrossCheckVerdict nothing = Check({{{}}, {{}}}, {0, 1});
-  EXPECT_EQ(nothing.outcome(), NOT_COMPARED);
-  EXPECT_THAT(nothing.reason(), HasSubstr("data.inputs: no rank has elements of it"));
-}
-
-TEST(DistinctCheck, WhatCouldNotBeComparedIsNoPass) {
-  EXPECT_THAT(Check({{{1}}}, {0}).reason(), HasSubstr("one rank alone"));
-  const CrossCheckVerdict verdict = Check({{{1}}, {{}, absl::InternalError("no copy")}}, {0, 1});
+TEST(DistinctCheck, ATensorThatCannotBeReadIsNamed) {
+  Rank damaged = {{{"x", Tensor{TensorView(nullptr, DType::kFloat32, {2}), nullptr}}, Named("y", {1})}};
+  const CrossCheckVerdict verdict = Check({{{Named("x", {1}), Named("y", {1})}}, damaged}, {0, 1});
   EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
-  EXPECT_THAT(verdict.reason(), HasSubstr("rank 1 (node): no copy"));
-  EXPECT_THAT(Check({{{1}}, {{2}, {}, "data.inputs", 31}}, {0, 1}).reason(),
-              HasSubstr("rank 1 (node): is in iteration 31"));
-  EXPECT_THAT(Check({{{1}}, {{2}, {}, "data.others"}}, {0, 1}).reason(),
-              HasSubstr("data.inputs: on 1 of 2 ranks only; data.others: on 1 of 2 ranks only"));
-  EXPECT_EQ(Check({{{1}}, {{2}}}, {0, 1}, "distinct: \"x\" matches no tensor").outcome(), NOT_COMPARED);
+  EXPECT_THAT(verdict.reason(), HasSubstr("rank 1 (node1): x: "));
+}
+
+TEST(DistinctCheck, IsSaidInOneLine) {
+  const auto text = [](const std::vector<float>& second) {
+    return FormatVerdict(Check({{{Named("x", {1, 2})}}, {{Named("x", second)}}}, {0, 1}));
+  };
+  EXPECT_EQ(text({2, 1}), "iteration 30: distinct tensors differ on all ranks: 1 tensor\n");
+  EXPECT_EQ(text({1, 2}),
+            "iteration 30: distinct tensors are THE SAME in tensor \"x\" (float32 [2]), the first of 1 of 1: "
+            "rank 0 (node0), rank 1 (node1)\n");
 }
 
 }  // namespace
