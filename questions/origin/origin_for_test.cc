@@ -1,0 +1,96 @@
+#include "ott/questions/origin/origin_for_test.h"
+
+#include <filesystem>
+#include <type_traits>
+#include <utility>
+
+#include "ott/core/tensor/element.h"
+#include "ott/core/tensor/tensor_view.h"
+#include "ott/dist/directory/run_directory.h"
+
+namespace ott::origin {
+
+HandWritten::HandWritten(const std::string& run_dir, int rank, int world_size) {
+  RunInfo info;
+  info.set_world_size(world_size);
+  std::filesystem::create_directories(RankDirectory(run_dir, rank));
+  EXPECT_TRUE(WriteRunInfo(run_dir, info).ok());
+  OpLog::Options options;
+  options.path = OpLogPath(run_dir, rank);
+  options.kept_dir = OpTensorsDirectory(run_dir, rank);
+  options.keep = {"kept.*"};
+  options.rank = rank;
+  options.world_size = world_size;
+  auto log = OpLog::Create(options);
+  EXPECT_TRUE(log.ok()) << log.status();
+  log_ = *std::move(log);
+  BeginIteration(0);
+}
+
+void HandWritten::BeginIteration(int64_t iteration) { EXPECT_TRUE(log_->BeginIteration(iteration).ok()); }
+
+void HandWritten::Op(const WrittenOp& written) {
+  bool is_lost = false;
+  std::vector<std::vector<char>> data;
+  std::vector<TensorView> views;
+  data.reserve(written.inputs.size() + written.outputs.size());
+  views.reserve(data.capacity());
+  const auto args_of = [&](const std::vector<WrittenTensor>& tensors) {
+    std::vector<OpArg> args;
+    for (const WrittenTensor& tensor : tensors) {
+      std::vector<char>& bytes = data.emplace_back(tensor.elements.size() * SizeOf(tensor.dtype));
+      VisitDType(tensor.dtype, [&](auto element) {
+        using T = decltype(element);
+        for (size_t i = 0; i < tensor.elements.size(); ++i) {
+          T& to = reinterpret_cast<T*>(bytes.data())[i];
+          if constexpr (std::is_arithmetic_v<T>) {
+            to = static_cast<T>(tensor.elements[i]);
+          } else if constexpr (!kIsComplex<T>) {
+            to = FromDouble<T>(tensor.elements[i]);
+          }
+        }
+      });
+      const auto count = static_cast<int64_t>(tensor.elements.size());
+      views.emplace_back(bytes.data(), tensor.dtype, absl::Span<const int64_t>(&count, 1),
+                         Device{tensor.is_lost ? Device::Kind::kCuda : Device::Kind::kHost});
+      is_lost = is_lost || tensor.is_lost;
+      args.push_back(tensor.name.empty() ? OpArg(views.back()) : OpArg(tensor.name.c_str(), views.back()));
+    }
+    return args;
+  };
+  std::vector<OpArg> args = args_of(written.inputs);
+  if (!written.argument.empty()) args.emplace_back(written.argument);
+  const std::vector<OpArg> outputs = args_of(written.outputs);
+  ObservedOp op;
+  op.name = written.name;
+  op.role = written.role;
+  op.module = written.module;
+  op.phase = written.phase;
+  op.is_backward = written.is_backward;
+  op.args = args;
+  void* const handle = log_->Begin(op);
+  log_->AddOutputs(handle, outputs);
+  log_->End(handle);
+  if (!is_lost) return;
+  EXPECT_FALSE(log_->BeginIteration(1000).ok());
+}
+
+void HandWritten::Op(const std::string& name, const std::vector<float>& inputs, float output, OpRole role) {
+  WrittenOp op = {name, {}, {{{output, 1, 2, 3}}}, role};
+  for (const float input : inputs) op.inputs.push_back({{input, 1, 2, 3}});
+  Op(op);
+}
+
+void HandWritten::Finish() { EXPECT_TRUE(log_->Finish().ok()); }
+
+void OriginOfHandWrittenLogs::SetUp() { std::filesystem::remove_all(dir_); }
+
+absl::StatusOr<OriginVerdict> OriginOfHandWrittenLogs::Find() const {
+  return FindOrigin(dir_ + "/a", dir_ + "/b", "");
+}
+
+absl::StatusOr<OriginVerdict> OriginOfHandWrittenLogs::FindAmongPerturbed() const {
+  return FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+}
+
+}  // namespace ott::origin
