@@ -17,6 +17,8 @@ namespace ott {
 
 // Moves only when a test says so.
 inline std::atomic<uint64_t> now_ns{1};
+// In milliseconds.
+inline int64_t Now() { return static_cast<int64_t>(now_ns / 1'000'000); }
 inline void Pass(uint64_t milliseconds) { now_ns += milliseconds * 1'000'000; }
 
 inline absl::Status NoDevice() { return absl::UnimplementedError("no device in this test"); }

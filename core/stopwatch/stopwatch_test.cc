@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -37,6 +36,7 @@ using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::HasSubstr;
+using ::testing::Pointwise;
 
 TEST_F(StopwatchTest, IgnoresEverythingUntilEnabled) {
   stopwatch_.Start("early");
@@ -51,149 +51,126 @@ TEST_F(StopwatchTest, IgnoresEverythingUntilEnabled) {
   EXPECT_EQ(Stats().measurements_size(), 0);
 }
 
-// A thread that lives on between what it does.
-class Worker {
- public:
-  ~Worker() {
-    Run(nullptr);
-    thread_.join();
-  }
-  void Run(std::function<void()> work) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    work_ = std::move(work);
-    has_work_ = true;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return !has_work_; });
-  }
+// The milliseconds of each interval, by iteration.
+using Intervals = std::vector<std::vector<int64_t>>;
 
- private:
-  void Loop() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (bool goes_on = true; goes_on;) {
-      changed_.wait(lock, [this] { return has_work_; });
-      goes_on = work_ != nullptr;
-      if (goes_on) work_();
-      has_work_ = false;
-      changed_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::function<void()> work_;
-  bool has_work_ = false;
-  std::thread thread_{[this] { Loop(); }};
-};
-
-// Holds the milliseconds of each interval that was measured, by iteration after the warm-up.
-using Intervals = std::vector<std::vector<double>>;
-
-void ExpectTimes(const DurationStatistics& found, const std::vector<double>& milliseconds) {
-  DurationStatistics expected;
-  for (const double duration : milliseconds) expected.AddSeconds(1e-3 * duration);
-  EXPECT_EQ(found.count(), expected.count());
-  EXPECT_NEAR(found.total(), expected.total(), 1e-12);
-  EXPECT_NEAR(found.squared_deviations(), expected.squared_deviations(), 1e-12);
-  EXPECT_EQ(found.min(), expected.min());
-  EXPECT_EQ(found.max(), expected.max());
+DurationStatistics StatisticsOf(const std::vector<int64_t>& milliseconds) {
+  DurationStatistics statistics;
+  for (const int64_t duration : milliseconds) statistics.AddSeconds(1e-3 * static_cast<double>(duration));
+  return statistics;
 }
 
-TEST(Stopwatch, AnySequenceIsCountedByIntervalAndByIteration) {
+void ExpectSeries(const Series& found, const std::vector<int64_t>& milliseconds, size_t limit) {
+  IterationSeries expected(limit);
+  for (const int64_t duration : milliseconds) expected.Append(1e-3f * static_cast<float>(duration));
+  EXPECT_EQ(found.stride(), expected.stride());
+  EXPECT_THAT(found.seconds(), Pointwise(FloatEq(), expected.values()));
+}
+
+// By place, the names from the outermost: how often, and milliseconds with and without what was inside.
+using Places = std::map<std::string, std::vector<int64_t>>;
+
+Places PlacesOf(const google::protobuf::RepeatedPtrField<ScopeStats>& scopes, const std::string& outer) {
+  Places places;
+  for (const ScopeStats& scope : scopes) {
+    const std::string place = outer + "/" + scope.name();
+    places[place] = {scope.count(), std::llround(1e3 * scope.inclusive()),
+                     std::llround(1e3 * scope.exclusive())};
+    places.merge(PlacesOf(scope.inner(), place));
+  }
+  return places;
+}
+
+// Any sequence of scopes, and of "e", which calls start and end. What is off forgets all but names.
+TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
   std::mt19937 random(1);
-  Worker worker;
-  for (int trial = 0; trial < 60; ++trial) {
-    Stopwatch stopwatch{EnvironmentWith(&NoDevice)};
+  Places places;
+  for (int trial = 0; trial < 90; ++trial) {
+    const int64_t num_iterations = 1 + random() % 9;
+    std::vector<int64_t> printed;
     Stopwatch::Options options;
-    options.num_warmup_iters = static_cast<int64_t>(random() % 3);
-    ASSERT_TRUE(stopwatch.Enable(options).ok());
-    std::map<std::string, Intervals> expected;
-    std::vector<double> iterations;
-    double last_end = -1;
-    const auto now = [] { return 1e-6 * static_cast<double>(now_ns.load()); };
-    const size_t num_iterations = 1 + random() % 7;
-    for (size_t iteration = 0; iteration < num_iterations; ++iteration) {
-      for (uint32_t left = last_end < 0 ? 1 + random() % 6 : random() % 7; left > 0; --left) {
-        const std::string outer(1, static_cast<char>('a' + random() % 3));
-        const std::string inner(1, static_cast<char>('d' + random() % 2));
-        const bool nests = random() % 2 == 0, is_called = random() % 3 == 0;
-        const uint64_t before = 1 + random() % 3, inside = random() % 3;
-        const auto measure = [&] {
-          if (last_end < 0) last_end = now();
-          if (is_called) {
-            stopwatch.Start("called");
-            Pass(before);
-            stopwatch.End("called");
-            return;
-          }
-          const Stopwatch::Scope scope(stopwatch, outer);
-          Pass(before);
-          if (!nests) return;
-          const Stopwatch::Scope nested(stopwatch, inner);
-          Pass(inside);
-        };
-        if (random() % 2 == 0) {
-          measure();
+    options.num_warmup_iters = trial % 4;
+    options.series_limit = 2 + random() % 9;
+    options.collective_measurements = {"b", "*e"};
+    options.print_every_n_iters = random() % 4;
+    options.print = [&](const Stopwatch& of) { printed.push_back(of.num_measured_iters()); };
+    Enable(options);
+    int64_t last_end = Now();
+    Pass(1);
+    // The first iteration begins with the first measurement.
+    if (trial == 0) last_end = Now();
+    std::map<std::string, Intervals> intervals;
+    std::vector<int64_t> iterations, expected_printed;
+    for (auto& [unused, sums] : places) sums = {0, 0, 0};
+    for (int64_t iteration = 0; iteration < num_iterations; ++iteration) {
+      const bool is_measured = iteration >= options.num_warmup_iters;
+      const std::function<int64_t(const std::string&)> measure = [&](const std::string& outer) {
+        const std::string name(1, "abcde"[random() % 5]);
+        const std::string place = name == "e" ? "/e" : outer + "/" + name;
+        const int64_t start = Now();
+        int64_t inside = 0;
+        if (name == "e") {
+          stopwatch_.Start(name);
+          Pass(1 + random() % 3);
+          std::thread([&] { stopwatch_.End(name); }).join();
         } else {
-          worker.Run(measure);
+          const Stopwatch::Scope scope(stopwatch_, name);
+          Pass(1 + random() % 3);
+          while (random() % 3 == 0) inside += measure(place);
         }
-        const auto add = [&](const std::string& name, uint64_t milliseconds) {
-          expected[name].resize(num_iterations);
-          expected[name][iteration].push_back(static_cast<double>(milliseconds));
-        };
-        add(is_called ? "called" : outer, before + (!is_called && nests ? inside : 0));
-        if (!is_called && nests) add(inner, inside);
+        const int64_t inclusive = Now() - start;
+        intervals[name].resize(num_iterations);
+        intervals[name][iteration].push_back(inclusive);
+        std::vector<int64_t>& sums = places.try_emplace(place, 3).first->second;
+        if (is_measured) sums = {sums[0] + 1, sums[1] + inclusive, sums[2] + inclusive - inside};
+        return name == "e" ? 0 : inclusive;
+      };
+      for (uint32_t left = iteration == 0 ? 1 : random() % 5; left > 0; --left) {
+        random() % 2 == 0 ? (void)measure("") : std::thread([&] { measure(""); }).join();
       }
-      stopwatch.FinishIter();
-      iterations.push_back(now() - last_end);
-      last_end = now();
-    }
-    const StopwatchSnapshot snapshot = stopwatch.Snapshot();
-    const auto first = static_cast<size_t>(options.num_warmup_iters);
-    const size_t num_measured = num_iterations > first ? num_iterations - first : 0;
-    EXPECT_EQ(snapshot.num_warmup_iters, options.num_warmup_iters);
-    EXPECT_EQ(snapshot.num_warmup_iters_done, std::min(first, num_iterations));
-    EXPECT_EQ(snapshot.num_measured_iters, num_measured);
-    iterations.erase(iterations.begin(), iterations.end() - static_cast<std::ptrdiff_t>(num_measured));
-    ExpectTimes(snapshot.iteration, iterations);
-    EXPECT_EQ(snapshot.measurements.size(), expected.size());
-    for (const StopwatchSnapshot::Measurement& measurement : snapshot.measurements) {
-      std::vector<double> intervals, sums, series;
-      for (size_t iteration = first; iteration < num_iterations; ++iteration) {
-        const std::vector<double>& of_iteration = expected[measurement.name][iteration];
-        intervals.insert(intervals.end(), of_iteration.begin(), of_iteration.end());
-        series.push_back(std::accumulate(of_iteration.begin(), of_iteration.end(), 0.0));
-        if (!of_iteration.empty()) sums.push_back(series.back());
-      }
-      ExpectTimes(measurement.per_interval, intervals);
-      ExpectTimes(measurement.per_iteration, sums);
-      ASSERT_EQ(measurement.series.values().size(), series.size());
-      for (size_t i = 0; i < series.size(); ++i) {
-        EXPECT_NEAR(measurement.series.values()[i], 1e-3 * series[i], 1e-7);
+      stopwatch_.FinishIter();
+      const int64_t duration = Now() - std::exchange(last_end, Now());
+      if (!is_measured) continue;
+      iterations.push_back(duration);
+      const auto num_measured = static_cast<int64_t>(iterations.size());
+      if (options.print_every_n_iters > 0 && num_measured % options.print_every_n_iters == 0) {
+        expected_printed.push_back(num_measured);
       }
     }
+    EXPECT_EQ(printed, expected_printed);
+    EXPECT_EQ(stopwatch_.Snapshot().num_warmup_iters_done,
+              std::min(num_iterations, options.num_warmup_iters));
+    const StopwatchStats stats = Stats();
+    EXPECT_EQ(stats.num_warmup_iters(), options.num_warmup_iters);
+    EXPECT_EQ(stats.num_measured_iters(), iterations.size());
+    EXPECT_EQ(DurationStatistics::FromProto(stats.iteration()).value(), StatisticsOf(iterations));
+    ExpectSeries(stats.iteration_series(), iterations, options.series_limit);
+    EXPECT_EQ(PlacesOf(stats.scopes(), ""), places);
+    EXPECT_GE(stats.measurements_size(), intervals.size());
+    for (const Measurement& measurement : stats.measurements()) {
+      Intervals& of_measurement = intervals[measurement.name()];
+      of_measurement.resize(num_iterations);
+      std::vector<int64_t> all, sums, series;
+      for (int64_t iteration = options.num_warmup_iters; iteration < num_iterations; ++iteration) {
+        const std::vector<int64_t>& part = of_measurement[iteration];
+        all.insert(all.end(), part.begin(), part.end());
+        series.push_back(std::accumulate(part.begin(), part.end(), int64_t{0}));
+        if (!part.empty()) sums.push_back(series.back());
+      }
+      EXPECT_EQ(DurationStatistics::FromProto(measurement.per_interval()).value(), StatisticsOf(all));
+      EXPECT_EQ(DurationStatistics::FromProto(measurement.per_iteration()).value(), StatisticsOf(sums));
+      ExpectSeries(measurement.series(), series, options.series_limit);
+      EXPECT_EQ(measurement.collective(), measurement.name() == "b" || measurement.name() == "e");
+      EXPECT_EQ(measurement.outermost(), places.count("/" + measurement.name()) > 0);
+      const auto mean = [](const Statistics& of) {
+        return of.count() > 0 ? std::optional<double>(of.mean()) : std::nullopt;
+      };
+      EXPECT_EQ(stopwatch_.MeanSecondsPerInterval(measurement.name()), mean(measurement.per_interval()));
+      EXPECT_EQ(stopwatch_.MeanSecondsPerIteration(measurement.name()), mean(measurement.per_iteration()));
+    }
+    stopwatch_.Disable();
+    EXPECT_EQ(stopwatch_.num_measured_iters(), 0);
   }
-}
-
-TEST_F(StopwatchTest, CountsAndAveragesHaveCallsOfTheirOwn) {
-  EXPECT_FALSE(stopwatch_.enabled());
-  EXPECT_EQ(stopwatch_.num_measured_iters(), 0);
-  EXPECT_EQ(stopwatch_.MeanSecondsPerInterval("forward"), std::nullopt);
-  Stopwatch::Options options;
-  options.num_warmup_iters = 1;
-  Enable(options);
-  EXPECT_TRUE(stopwatch_.enabled());
-  Measure("forward", 1000);
-  stopwatch_.FinishIter();
-  EXPECT_EQ(stopwatch_.num_measured_iters(), 0);
-  EXPECT_EQ(stopwatch_.MeanSecondsPerIteration("forward"), std::nullopt);
-  for (const uint64_t milliseconds : {10, 30, 20, 40}) {
-    Measure("forward", milliseconds);
-    if (milliseconds >= 30) stopwatch_.FinishIter();
-  }
-  EXPECT_EQ(stopwatch_.num_measured_iters(), 2);
-  EXPECT_DOUBLE_EQ(*stopwatch_.MeanSecondsPerInterval("forward"), 0.025);
-  EXPECT_DOUBLE_EQ(*stopwatch_.MeanSecondsPerIteration("forward"), 0.05);
-  EXPECT_EQ(stopwatch_.MeanSecondsPerInterval("backward"), std::nullopt);
 }
 
 TEST_F(StopwatchTest, AHandleServesSeveralStopwatches) {
@@ -207,15 +184,6 @@ TEST_F(StopwatchTest, AHandleServesSeveralStopwatches) {
     stopwatch->End(handle);
   }
   EXPECT_EQ(Stats("shared").per_interval().count(), 2);
-}
-
-TEST_F(StopwatchTest, AMeasurementMayEndOnAnotherThread) {
-  Enable();
-  stopwatch_.Start("hand over");
-  Pass(3);
-  std::thread([this] { stopwatch_.End("hand over"); }).join();
-  stopwatch_.FinishIter();
-  EXPECT_DOUBLE_EQ(Stats("hand over").per_iteration().total(), 0.003);
 }
 
 TEST_F(StopwatchTest, ScopesOfOneNameAddUpOverThreads) {
@@ -251,33 +219,6 @@ TEST_F(StopwatchTest, OneTimeMeasurementsIgnoreWarmUpAndShowThatTheyRun) {
   EXPECT_TRUE(stats.one_time(1).running());
   EXPECT_DOUBLE_EQ(stats.one_time(1).seconds(), 0.020);
   EXPECT_THAT(stopwatch_.Table(), ContainsRegex("train +20.00 ms +running"));
-}
-
-TEST_F(StopwatchTest, CollectiveMeasurementsAreMarked) {
-  Stopwatch::Options options;
-  options.collective_measurements = {"allreduce", "dist.*"};
-  Enable(options);
-  Measure("allreduce", 1);
-  Measure("dist.broadcast", 1);
-  Measure("forward", 1);
-  EXPECT_TRUE(Stats("allreduce").collective());
-  EXPECT_TRUE(Stats("dist.broadcast").collective());
-  EXPECT_FALSE(Stats("forward").collective());
-}
-
-TEST_F(StopwatchTest, PrintsEverySoManyMeasuredIterations) {
-  std::vector<int64_t> printed;
-  Stopwatch::Options options;
-  options.num_warmup_iters = 1;
-  options.print_every_n_iters = 2;
-  options.print = [&printed](const Stopwatch& stopwatch) {
-    StopwatchStats stats;
-    stopwatch.Stats(&stats);
-    printed.push_back(stats.num_measured_iters());
-  };
-  Enable(options);
-  for (int i = 0; i < 6; ++i) stopwatch_.FinishIter();
-  EXPECT_THAT(printed, ElementsAre(2, 4));
 }
 
 TEST_F(StopwatchTest, EnablingTwiceIsRefusedNamingBothPlaces) {
@@ -348,7 +289,7 @@ TEST_F(StopwatchTest, MisuseIsLoggedAndCountedByKind) {
   stopwatch_.End("a");
   stopwatch_.Start("a");
   stopwatch_.Start("a");
-  stopwatch_.FinishIter();
+  for (int i = 0; i < 100; ++i) stopwatch_.FinishIter();
   stopwatch_.StartOneTime("once");
   stopwatch_.EndOneTime("once");
   stopwatch_.StartOneTime("once");
@@ -360,8 +301,12 @@ TEST_F(StopwatchTest, MisuseIsLoggedAndCountedByKind) {
               ElementsAre("End(\"a\") without Start", "Start(\"a\") while it runs",
                           "FinishIter() while \"a\" runs, so that no iteration counts",
                           "StartOneTime(\"once\") again", "EndOneTime(\"once\") without StartOneTime"));
-  EXPECT_EQ(Stats().num_measured_iters(), 0);
-  EXPECT_THAT(stopwatch_.Table(), HasSubstr("missing above: End(\"a\") without Start, 1 time\n"));
+  const std::string table = stopwatch_.Table();
+  EXPECT_THAT(table,
+              AllOf(HasSubstr("Stopwatch: 0 measured iterations\n"),
+                    HasSubstr("missing above: End(\"a\") without Start, 1 time\n"),
+                    HasSubstr("FinishIter() while \"a\" runs, so that no iteration counts, 100 times\n")));
+  EXPECT_EQ(table.find("FinishIter()"), table.rfind("FinishIter()"));
 }
 
 TEST_F(StopwatchTest, FinishingAnIterationNamesAllThatRuns) {
@@ -379,18 +324,6 @@ TEST_F(StopwatchTest, FinishingAnIterationNamesAllThatRuns) {
   EXPECT_EQ(Stats().num_measured_iters(), 0);
 }
 
-TEST_F(StopwatchTest, AMeasurementThatNeverEndsIsNamedInTheTableOnce) {
-  Enable();
-  stopwatch_.Start("forward");
-  for (int i = 0; i < 100; ++i) stopwatch_.FinishIter();
-  const std::string table = stopwatch_.Table();
-  EXPECT_THAT(table,
-              AllOf(HasSubstr("Stopwatch: 0 measured iterations\n"),
-                    HasSubstr("missing above: FinishIter() while \"forward\" runs, so that no iteration "
-                              "counts, 100 times\n")));
-  EXPECT_EQ(table.find("FinishIter()"), table.rfind("FinishIter()"));
-}
-
 TEST_F(StopwatchTest, OfManyThatRunTheFirstAreNamed) {
   Enable();
   for (int i = 0; i < 1000; ++i) stopwatch_.Start(std::to_string(i));
@@ -400,39 +333,27 @@ TEST_F(StopwatchTest, OfManyThatRunTheFirstAreNamed) {
               AllOf(HasSubstr("\"19\", started at"), HasSubstr("\n  and 980 more\n")));
 }
 
-TEST_F(StopwatchTest, AnyNameIsAName) {
+TEST_F(StopwatchTest, AnyNameIsANameAndIsEscapedWhereProtobufDemandsIt) {
   Enable();
-  for (const char* name : {"", "a/b", "../x", "\"quoted\"", "two\nlines", "größe", "%s%n"}) {
+  const std::map<std::string, std::string> escaped = {{"caf\xE9!", "caf\\xe9!"},
+                                                      {"\xC0\x80", "\\xc0\\x80"},
+                                                      {"\xED\xA0\x80", "\\xed\\xa0\\x80"},
+                                                      {"\xF5", "\\xf5"},
+                                                      {"\xE2\x82", "\\xe2\\x82"}};
+  const char* const as_they_are[] = {"",           "a/b",   "../x", "\"quoted\"",
+                                     "two\nlines", "größe", "%s%n", "\xF0\x9F\x98\x80"};
+  for (const char* const name : as_they_are) {
     Measure(name, 1);
     EXPECT_EQ(Stats(name).per_interval().count(), 1) << name;
   }
-  EXPECT_THAT(stopwatch_.Table(), HasSubstr("two\\nlines"));
-  EXPECT_THAT(stopwatch_.Json(), HasSubstr("two\\nlines"));
-}
-
-TEST_F(StopwatchTest, NamesThatAreNotUtf8AreEscapedWhereProtobufDemandsIt) {
-  Enable();
-  const struct {
-    const char* name;
-    const char* escaped;
-  } kNames[] = {{"caf\xE9!", "caf\\xe9!"},           {"\xC0\x80", "\\xc0\\x80"},
-                {"\xED\xA0\x80", "\\xed\\xa0\\x80"}, {"\xF5", "\\xf5"},
-                {"\xE2\x82", "\\xe2\\x82"},          {"\xF0\x9F\x98\x80", "\xF0\x9F\x98\x80"}};
-  for (const auto& [name, escaped] : kNames) {
+  for (const auto& [name, in_proto] : escaped) {
     Measure(name, 1);
-    EXPECT_EQ(Stats(escaped).per_interval().count(), 1) << escaped;
+    EXPECT_EQ(Stats(in_proto).per_interval().count(), 1) << in_proto;
   }
   StopwatchStats back;
   EXPECT_TRUE(back.ParseFromString(Stats().SerializeAsString()));
-}
-
-TEST_F(StopwatchTest, ManyNamesAreFoundAgain) {
-  Enable();
-  for (int round = 0; round < 2; ++round) {
-    for (int i = 0; i < 500; ++i) Measure("name " + std::to_string(i), 1);
-  }
-  EXPECT_EQ(Stats().measurements_size(), 500);
-  EXPECT_EQ(Stats("name 499").per_interval().count(), 2);
+  EXPECT_THAT(stopwatch_.Table(), HasSubstr("two\\nlines"));
+  EXPECT_THAT(stopwatch_.Json(), HasSubstr("two\\nlines"));
 }
 
 TEST_F(StopwatchTest, NamesThatAreMadeUpAtEachLevelAreFoundInTheirPlace) {
@@ -451,6 +372,8 @@ TEST_F(StopwatchTest, NamesThatAreMadeUpAtEachLevelAreFoundInTheirPlace) {
     EXPECT_EQ(scopes[i].inner[0].name, "work " + std::to_string(i));
     EXPECT_EQ(scopes[i].inner[0].count, 2);
   }
+  EXPECT_EQ(Stats("work 499").outer(), "step 499");
+  EXPECT_EQ(Stats("step 499").outer(), "");
 }
 
 TEST_F(StopwatchTest, OptionsComeFromTheConfiguration) {
@@ -488,47 +411,6 @@ TEST_F(StopwatchTest, OptionsComeFromTheConfiguration) {
   EXPECT_EQ(others.arrivals_limit, 7u);
   config.set_device_sync(DEVICE_SYNC_STREAM);
   EXPECT_EQ(Stopwatch::FromConfig(config).device_sync, Stopwatch::DeviceSync::kStream);
-}
-
-TEST_F(StopwatchTest, NestedScopesKnowInclusiveAndExclusiveTime) {
-  Enable();
-  for (int i = 0; i < 2; ++i) {
-    const Stopwatch::Scope forward(stopwatch_, "forward");
-    Pass(1);
-    for (int layer = 0; layer < 3; ++layer) {
-      const Stopwatch::Scope conv(stopwatch_, "conv");
-      Pass(2);
-      const Stopwatch::Scope copy(stopwatch_, "copy");
-      Pass(4);
-    }
-  }
-  {
-    const Stopwatch::Scope copy(stopwatch_, "copy");
-    Pass(8);
-  }
-  Measure("started", 16);
-
-  const std::vector<StopwatchSnapshot::Scope> scopes = stopwatch_.Snapshot().scopes;
-  ASSERT_EQ(scopes.size(), 3);
-  EXPECT_EQ(scopes[0].name, "forward");
-  EXPECT_EQ(scopes[0].count, 2);
-  EXPECT_DOUBLE_EQ(scopes[0].inclusive, 0.038);
-  EXPECT_DOUBLE_EQ(scopes[0].exclusive, 0.002);
-  ASSERT_EQ(scopes[0].inner.size(), 1);
-  const StopwatchSnapshot::Scope& conv = scopes[0].inner[0];
-  EXPECT_EQ(conv.count, 6);
-  EXPECT_DOUBLE_EQ(conv.inclusive, 0.036);
-  EXPECT_DOUBLE_EQ(conv.exclusive, 0.012);
-  ASSERT_EQ(conv.inner.size(), 1);
-  EXPECT_DOUBLE_EQ(conv.inner[0].inclusive, 0.024);
-  EXPECT_EQ(Stats(conv.name).outer(), "forward");
-  EXPECT_EQ(Stats("forward").outer(), "");
-  EXPECT_EQ(scopes[1].name, "copy");
-  EXPECT_DOUBLE_EQ(scopes[1].inclusive, 0.008);
-  EXPECT_EQ(scopes[2].name, "started");
-  // By name alone, both places add up.
-  EXPECT_EQ(Stats("copy").per_interval().count(), 7);
-  EXPECT_DOUBLE_EQ(Stats("copy").per_interval().total(), 0.032);
 }
 
 TEST_F(StopwatchTest, ARecursionOfAnyDepthCanBeReadBack) {
@@ -587,39 +469,6 @@ TEST_F(StopwatchTest, ScopesThatDoNotNestAreMisuse) {
   EXPECT_EQ(Stats("outer").per_interval().count(), 0);
   EXPECT_EQ(Stats("inner").per_interval().count(), 1);
   EXPECT_EQ(Stats().scopes_size(), 2);  // outer with inner, next
-}
-
-TEST_F(StopwatchTest, QuantilesCoverIntervalsAndIterations) {
-  Enable();
-  for (uint64_t i = 1; i <= 100; ++i) {
-    Measure("growing", i);
-    Measure("growing", i);
-    stopwatch_.FinishIter();
-  }
-  const Measurement growing = Stats("growing");
-  EXPECT_NEAR(growing.per_interval().p50(), 0.050, 0.0005);
-  EXPECT_NEAR(growing.per_interval().p99(), 0.099, 0.001);
-  EXPECT_NEAR(growing.per_iteration().p90(), 0.180, 0.0018);
-}
-
-TEST_F(StopwatchTest, TheSeriesHasATimeForEachIteration) {
-  Stopwatch::Options options;
-  options.num_warmup_iters = 1;
-  options.series_limit = 4;
-  Enable(options);
-  Measure("early", 100);
-  stopwatch_.FinishIter();
-  Measure("early", 1);
-  stopwatch_.FinishIter();
-  Measure("late", 2);
-  stopwatch_.FinishIter();
-  EXPECT_THAT(Stats("early").series().seconds(), ElementsAre(FloatEq(0.001f), 0));
-  EXPECT_THAT(Stats("late").series().seconds(), ElementsAre(0, FloatEq(0.002f)));
-  EXPECT_EQ(Stats("late").series().stride(), 1);
-  for (int i = 0; i < 6; ++i) stopwatch_.FinishIter();
-  EXPECT_EQ(Stats("late").series().stride(), 2);
-  EXPECT_EQ(Stats().iteration_series().seconds_size(), 4);
-  EXPECT_THAT(stopwatch_.Table(), HasSubstr("one in 2 was kept"));
 }
 
 TEST_F(StopwatchTest, AMeasurementBegunInWarmUpIsNotCounted) {
