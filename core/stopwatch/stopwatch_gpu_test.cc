@@ -44,8 +44,9 @@ class StopwatchOnDevice : public testing::Test {
     EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
   }
 
-  void Enable(DeviceSync timing) {
+  void Enable(DeviceSync timing, int64_t num_warmup_iters = 0) {
     Stopwatch::Options options;
+    options.num_warmup_iters = num_warmup_iters;
     options.device_sync = timing;
     options.stream = stream_;
     const absl::Status status = stopwatch_.Enable(options);
@@ -97,7 +98,9 @@ TEST_F(StopwatchOnDevice, OfOneStreamDoesNotWaitForOthers) {
 }
 
 TEST_F(StopwatchOnDevice, EventsTellTheDevicesTimeAndNobodyWaits) {
-  Enable(DeviceSync::kEvents);
+  Enable(DeviceSync::kEvents, 1);
+  { const Stopwatch::Scope warmup(stopwatch_, "step"); }
+  stopwatch_.FinishIter();
   Work work(60000);
   stopwatch_.Start("step");
   // The stream has passed the start.
@@ -107,10 +110,12 @@ TEST_F(StopwatchOnDevice, EventsTellTheDevicesTimeAndNobodyWaits) {
   stopwatch_.FinishIter();
   EXPECT_FALSE(work.is_done);
   EXPECT_EQ(OnDevice().count(), 0);
+  EXPECT_EQ(stopwatch_.Snapshot().num_pending_device_intervals, 1);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   work.is_let_go = true;
   ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
   EXPECT_EQ(OnDevice().count(), 1);
+  EXPECT_EQ(stopwatch_.Snapshot().num_pending_device_intervals, 0);
   EXPECT_GE(OnDevice().total(), 0.020);
   EXPECT_LT(OnDevice().total(), 60);
 }

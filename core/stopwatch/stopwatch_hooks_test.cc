@@ -1,9 +1,6 @@
-// Tests what an interval does besides reading the host's clock: the device, CPU usage, arrivals.
+// Tests what an interval does besides reading the host's clock: CPU usage, arrivals, a flight recorder.
 
-#include <atomic>
 #include <filesystem>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,24 +19,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::atomic<int> num_synchronized{0};
-absl::Status CountSynchronization() {
-  ++num_synchronized;
-  return absl::OkStatus();
-}
-
-TEST_F(StopwatchTest, SynchronizesTheDeviceAroundEachInterval) {
-  Stopwatch stopwatch{EnvironmentWith(&CountSynchronization)};
-  Stopwatch::Options options;
-  options.device_sync = Stopwatch::DeviceSync::kDevice;
-  ASSERT_TRUE(stopwatch.Enable(options).ok());
-  num_synchronized = 0;
-  stopwatch.Start("a");
-  EXPECT_EQ(num_synchronized, 1);
-  stopwatch.End("a");
-  EXPECT_EQ(num_synchronized, 2);
-}
 
 TEST_F(StopwatchTest, EnablingFailsWhereTheDeviceCannotBeSynchronized) {
   Stopwatch::Options options;
@@ -103,82 +82,6 @@ TEST_F(StopwatchTest, CpuUsageAskedForWhileItsMeasurementRunsBeginsWithTheNextIn
   Measure("a", 1);
   EXPECT_GT(Stats().cpu_usage().duration(), 0);
   EXPECT_LT(Stats().cpu_usage().duration(), 60);
-}
-
-// A stream whose work is done when the test says so; times are those of the fake clock.
-class FakeDeviceEvents : public DeviceEvents {
- public:
-  static inline FakeDeviceEvents* last = nullptr;
-
-  FakeDeviceEvents() { last = this; }
-
-  Event Record() override {
-    recorded_.push_back(std::make_unique<uint64_t>(now_ns));
-    ++num_lent;
-    return recorded_.back().get();
-  }
-  bool HasHappened(Event event) override { return *static_cast<uint64_t*>(event) <= done_until; }
-  std::optional<uint64_t> Between(Event start, Event end) override {
-    // The device takes twice as long as the host.
-    return (*static_cast<uint64_t*>(end) - *static_cast<uint64_t*>(start)) * 2000;
-  }
-  void GiveBack(Event) override { --num_lent; }
-
-  uint64_t done_until = 0;
-  int num_lent = 0;
-
- private:
-  std::vector<std::unique_ptr<uint64_t>> recorded_;
-};
-
-TEST_F(StopwatchTest, DeviceEventsAreReadOnceTheyHaveHappened) {
-  Stopwatch::Environment environment = EnvironmentWith(&NoDevice);
-  environment.create_device_events = [](void*) -> absl::StatusOr<std::unique_ptr<DeviceEvents>> {
-    return std::make_unique<FakeDeviceEvents>();
-  };
-  Stopwatch stopwatch(environment);
-  Stopwatch::Options options;
-  options.device_sync = Stopwatch::DeviceSync::kEvents;
-  options.num_warmup_iters = 1;
-  ASSERT_TRUE(stopwatch.Enable(options).ok());
-  FakeDeviceEvents& device = *FakeDeviceEvents::last;
-  stopwatch.Start("warm-up");
-  stopwatch.End("warm-up");
-  stopwatch.FinishIter();
-  for (const uint64_t milliseconds : {10, 20}) {
-    const Stopwatch::Scope scope(stopwatch, "kernel");
-    Pass(milliseconds);
-  }
-  stopwatch.FinishIter();
-  EXPECT_EQ(stopwatch.Snapshot().num_pending_device_intervals, 2);
-  EXPECT_EQ(stopwatch.Snapshot().measurements[1].device_per_interval.count(), 0);
-  EXPECT_EQ(device.num_lent, 4);
-
-  device.done_until = now_ns;
-  stopwatch.FinishIter();
-  const StopwatchSnapshot snapshot = stopwatch.Snapshot();
-  EXPECT_EQ(snapshot.num_pending_device_intervals, 0);
-  EXPECT_EQ(device.num_lent, 0);
-  EXPECT_DOUBLE_EQ(snapshot.measurements[1].per_interval.total(), 0.030);
-  EXPECT_DOUBLE_EQ(snapshot.measurements[1].device_per_interval.total(), 0.060);
-  EXPECT_EQ(snapshot.measurements[0].device_per_interval.count(), 0);
-}
-
-TEST_F(StopwatchTest, OneStreamCanBeSynchronized) {
-  static void* synchronized = nullptr;
-  Stopwatch::Environment environment = EnvironmentWith(&NoDevice);
-  environment.synchronize_stream = [](void* stream) {
-    synchronized = stream;
-    return absl::OkStatus();
-  };
-  Stopwatch stopwatch(environment);
-  Stopwatch::Options options;
-  options.device_sync = Stopwatch::DeviceSync::kStream;
-  options.stream = &options;
-  ASSERT_TRUE(stopwatch.Enable(options).ok());
-  synchronized = nullptr;
-  const Stopwatch::Scope scope(stopwatch, "kernel");
-  EXPECT_EQ(synchronized, &options);
 }
 
 TEST_F(StopwatchTest, ArrivalsAtCollectiveMeasurementsAreKeptUntilTaken) {
