@@ -6,7 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "ott/core/stopwatch/stopwatch.h"
@@ -21,6 +28,7 @@ constexpr int kIterations = 60;
 
 // The kernel would say this of the thread; here the test decides it.
 uint64_t taken_ns = 0;
+uint64_t slept_ns = 0;
 uint64_t read_takes_ns = 0;
 // Others have the CPU for so long right after that.
 uint64_t taken_after_reading_ns = 0;
@@ -28,18 +36,19 @@ int num_reads = 0;
 std::optional<ThreadTimes> FakeThreadTimes() {
   ++num_reads;
   now_ns += read_takes_ns;
-  const ThreadTimes times = {now_ns - taken_ns, taken_ns};
+  const ThreadTimes times = {now_ns - taken_ns - slept_ns, taken_ns};
   now_ns += taken_after_reading_ns;
   taken_ns += taken_after_reading_ns;
   return times;
 }
 
-// The CPU time of threads that compute all the time.
-uint64_t FakeProcessCpuTime() { return now_ns - taken_ns; }
+uint64_t FakeProcessCpuTime() { return now_ns - taken_ns - slept_ns; }
 
 class OwnTimeTest : public ::testing::Test {
  protected:
-  OwnTimeTest() : stopwatch_(Environment()) {
+  OwnTimeTest() : stopwatch_(Environment()) { Enable(); }
+
+  void Enable() {
     Stopwatch::Options options;
     options.num_warmup_iters = 1;
     options.collective_measurements = {"allreduce", "inner_allreduce"};
@@ -83,30 +92,148 @@ class OwnTimeTest : public ::testing::Test {
   Stopwatch stopwatch_;
 };
 
-TEST_F(OwnTimeTest, SampledMeasurementsAreWatchedInsideOfOthersToo) {
-  const StopwatchStats stats = Train([&] {
-    const Stopwatch::Scope forward(stopwatch_, "forward");
-    const Stopwatch::Scope module(stopwatch_, "module h.2");
-    const Stopwatch::Scope function(stopwatch_, "function");
-    Pass(10);
-    LoseCpu(5);
-  });
-  EXPECT_NEAR(Own(stats, "forward").all().seconds(), 0.010, 1e-6);
-  EXPECT_NEAR(Own(stats, "module h.2").all().seconds(), 0.010, 1e-6);
-  // A third of its time was taken, nobody knows where inside of it.
-  EXPECT_FALSE(Own(stats, "function").has_all());
+// A measurement, or milliseconds with and then without a CPU, and then asleep. What is inside of a collective
+// is no measurement but another collective.
+struct Step {
+  std::string name = {};
+  uint64_t passes = 0;
+  uint64_t loses = 0;
+  uint64_t sleeps = 0;
+  bool is_called = false;
+  bool ends_elsewhere = false;
+  std::vector<Step> inner = {};
+};
+
+Step DrawStep(std::mt19937& random, int depth, bool in_collective) {
+  Step step;
+  if (random() % 4 < static_cast<uint32_t>(depth)) {
+    step.passes = 1 + random() % 9;
+    if (random() % 4 == 0) step.loses = 5 + random() % 9;
+    if (random() % 4 == 0) step.sleeps = 1 + random() % 3;
+    return step;
+  }
+  static int number = 0;
+  const bool is_collective = in_collective || random() % 2 == 0;
+  if (is_collective) {
+    step.name = in_collective ? "inner_allreduce" : "allreduce";
+  } else {
+    step.name = (random() % 2 == 0 ? "module " : "function ") + std::to_string(++number);
+  }
+  for (uint32_t left = 1 + random() % 3; left > 0; --left) {
+    step.inner.push_back(DrawStep(random, depth + 1, is_collective));
+  }
+  const auto is_leaf = [](const Step& inner) { return inner.name.empty(); };
+  step.is_called = random() % 2 == 0 && std::all_of(step.inner.begin(), step.inner.end(), is_leaf);
+  step.ends_elsewhere = step.is_called && !is_collective && random() % 3 == 0;
+  return step;
 }
 
-TEST_F(OwnTimeTest, NestedCollectivesAreSubtractedOnce) {
-  const StopwatchStats stats = Train([&] {
-    Pass(2);
-    const Stopwatch::Scope outer(stopwatch_, "allreduce");
-    Pass(3);
-    const Stopwatch::Scope inner(stopwatch_, "inner_allreduce");
-    Pass(4);
-  });
-  EXPECT_NEAR(stats.own_work().time().all().seconds(), 0.002, 1e-6);
-  EXPECT_NEAR(stats.own_work().waiting_seconds(), kIterations * 0.007, 1e-6);
+// Milliseconds in all, in collectives, and without a CPU or asleep outside of them.
+struct Spent {
+  uint64_t all = 0, waiting = 0, taken = 0, slept = 0;
+  bool in_scope = false;
+
+  void operator+=(const Spent& other) {
+    all += other.all;
+    waiting += other.waiting;
+    taken += other.taken;
+    slept += other.slept;
+  }
+  double Seconds(bool with_taken = false) const {
+    return 1e-3 * static_cast<double>(all - waiting - (with_taken ? 0 : taken));
+  }
+};
+
+// Plays steps, and knows what of them is whose.
+struct Player {
+  Stopwatch& stopwatch;
+  std::map<std::string, Spent> spent = {};
+  // By arrival in this iteration: milliseconds without a CPU, and those of them in vain.
+  std::vector<std::pair<int64_t, int64_t>> arrivals = {};
+  int64_t taken = 0, taken_in_vain = 0;
+
+  Spent Play(const Step& step, bool in_scope, bool in_collective) {
+    if (step.name.empty()) {
+      const uint64_t all = step.passes + step.loses + step.sleeps;
+      Pass(all);
+      slept_ns += 1'000'000 * step.sleeps;
+      taken_ns += 1'000'000 * step.loses;
+      taken += static_cast<int64_t>(step.loses);
+      return {all, 0, step.loses, step.sleeps};
+    }
+    const bool is_collective = step.name.find("allreduce") != std::string::npos;
+    const bool is_outermost = is_collective && !in_collective;
+    if (is_outermost) {
+      const int64_t in_vain = std::exchange(taken_in_vain, 0);
+      arrivals.emplace_back(std::exchange(taken, 0) - in_vain, in_vain);
+    }
+    std::optional<Stopwatch::Scope> scope;
+    step.is_called ? stopwatch.Start(step.name) : void(scope.emplace(stopwatch, step.name));
+    Spent sum;
+    for (const Step& inner : step.inner) sum += Play(inner, in_scope || !step.is_called, is_collective);
+    scope.reset();
+    if (step.ends_elsewhere) {
+      std::thread([&] { stopwatch.End(step.name); }).join();
+    } else if (step.is_called) {
+      stopwatch.End(step.name);
+    }
+    if (is_outermost) {
+      taken_in_vain += std::max<int64_t>(0, static_cast<int64_t>(sum.taken) - 4);
+      sum = {sum.all, sum.all};
+    }
+    sum.in_scope = in_scope;
+    if (!is_collective) spent[step.name] = sum;
+    // Another thread knows nothing of the CPU of this one.
+    if (step.ends_elsewhere) spent[step.name].taken = 0;
+    return sum;
+  }
+};
+
+TEST_F(OwnTimeTest, IsWhatIsNeitherInCollectivesNorWithoutACpu) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 100; ++trial) {
+    Step all;
+    for (int i = 0; i < 3; ++i) all.inner.push_back(DrawStep(random, i, false));
+    Player player = {stopwatch_};
+    Spent whole;
+    const StopwatchStats stats = Train([&] {
+      player.arrivals.clear();
+      Pass(20);
+      whole = {20};
+      for (const Step& step : all.inner) whole += player.Play(step, false, false);
+    });
+    const OwnWorkStats& work = stats.own_work();
+    EXPECT_NEAR(work.time().all().seconds(), whole.Seconds(), 1e-7) << trial;
+    EXPECT_EQ(work.num_watched_iters(), kIterations);
+    EXPECT_NEAR(work.waiting_seconds(), kIterations * 1e-3 * static_cast<double>(whole.waiting), 1e-6);
+    EXPECT_NEAR(work.taken_seconds(), kIterations * 1e-3 * static_cast<double>(whole.taken), 1e-6);
+    EXPECT_NEAR(work.cpu_seconds(), kIterations * (whole.Seconds() - 1e-3 * static_cast<double>(whole.slept)),
+                1e-6);
+    for (const auto& [name, spent] : player.spent) {
+      const OwnTimeStats own = Own(stats, name);
+      // Where nobody watches, all may have been in it.
+      const bool is_known = whole.taken == 0 || !spent.in_scope || name.find("module") == 0;
+      EXPECT_EQ(own.has_all(), is_known) << trial << " " << name;
+      EXPECT_EQ(own.has_all_with_taken(), is_known && spent.taken > 0) << trial << " " << name;
+      if (!is_known) continue;
+      EXPECT_NEAR(own.all().seconds(), spent.Seconds(), 1e-7) << trial << " " << name;
+      if (spent.taken == 0) continue;
+      EXPECT_NEAR(own.all_with_taken().seconds(), spent.Seconds(true), 1e-7) << trial << " " << name;
+    }
+    for (const StopwatchArrivals& of : stopwatch_.TakeArrivals()) {
+      EXPECT_EQ(of.arrivals.front().iteration, 1);
+      if (of.name == "inner_allreduce") continue;
+      EXPECT_FALSE(of.arrivals.front().taken.has_value());
+      std::vector<std::pair<int64_t, int64_t>> arrivals;
+      for (const StopwatchArrivals::Arrival& arrival : of.arrivals) {
+        if (arrival.iteration != kIterations) continue;
+        arrivals.emplace_back(arrival.taken.value_or(-1) / 1'000'000, arrival.taken_in_vain / 1'000'000);
+      }
+      EXPECT_EQ(arrivals, player.arrivals) << trial;
+    }
+    stopwatch_.Disable();
+    Enable();
+  }
 }
 
 TEST_F(OwnTimeTest, OfACollectiveThatBeganBeforeCountsWhatIsInside) {
@@ -124,30 +251,6 @@ TEST_F(OwnTimeTest, OfACollectiveThatBeganBeforeCountsWhatIsInside) {
   });
   EXPECT_NEAR(Own(stats, "forward").all().seconds(), 0.003, 1e-6);
   EXPECT_NEAR(Own(stats, "layer").all().seconds(), 0.003, 1e-6);
-}
-
-TEST_F(OwnTimeTest, ACollectiveInsideOfAMeasurementIsNotItsWork) {
-  const StopwatchStats stats = Train([&] {
-    const Stopwatch::Scope backward(stopwatch_, "backward");
-    Pass(5);
-    const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
-    Pass(7);
-  });
-  EXPECT_NEAR(Own(stats, "backward").all().seconds(), 0.005, 1e-6);
-  EXPECT_FALSE(Own(stats, "allreduce").has_all());
-}
-
-TEST_F(OwnTimeTest, TheSameOfMeasurementsThatAreStartedAndEndedByCalls) {
-  const StopwatchStats stats = Train([&] {
-    stopwatch_.Start("backward");
-    Pass(5);
-    stopwatch_.Start("allreduce");
-    Pass(7);
-    stopwatch_.End("allreduce");
-    stopwatch_.End("backward");
-  });
-  EXPECT_NEAR(Own(stats, "backward").all().seconds(), 0.005, 1e-6);
-  EXPECT_NEAR(stats.own_work().time().all().seconds(), 0.005, 1e-6);
 }
 
 TEST_F(OwnTimeTest, InShortIterationsTheKernelIsAskedOnceInFourMilliseconds) {
@@ -249,23 +352,6 @@ TEST_F(OwnTimeTest, CollectivesThatOverlapAreSubtractedOnce) {
   EXPECT_EQ(arrivals[1].arrivals.back().inside, 7'000'000);
 }
 
-TEST_F(OwnTimeTest, TimeWithoutACpuIsNobodysWork) {
-  const StopwatchStats stats = Train([&] {
-    {
-      const Stopwatch::Scope forward(stopwatch_, "forward");
-      Pass(10);
-      LoseCpu(30);
-    }
-    const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
-    LoseCpu(5);
-  });
-  EXPECT_NEAR(Own(stats, "forward").all().seconds(), 0.010, 1e-6);
-  EXPECT_NEAR(stats.own_work().time().all().seconds(), 0.010, 1e-6);
-  EXPECT_EQ(stats.own_work().num_watched_iters(), kIterations);
-  EXPECT_NEAR(stats.own_work().taken_seconds(), kIterations * 0.030, 1e-6);
-  EXPECT_NEAR(stats.own_work().cpu_seconds(), kIterations * 0.010, 1e-6);
-}
-
 TEST_F(OwnTimeTest, IsKnownWithWhatWasTakenToo) {
   int iteration = 0;
   const StopwatchStats stats = Train([&] {
@@ -289,33 +375,6 @@ TEST_F(OwnTimeTest, OfAnInnerMeasurementOnlyIterationsWithTheCpuCount) {
   });
   ASSERT_TRUE(Own(stats, "attention").has_all());
   EXPECT_NEAR(Own(stats, "attention").all().seconds(), 0.010, 1e-6);
-}
-
-TEST_F(OwnTimeTest, AnArrivalSaysHowLongTheThreadHadNoCpu) {
-  Train([&] {
-    LoseCpu(3);
-    const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
-    LoseCpu(4);
-  });
-  const std::vector<StopwatchArrivals> arrivals = stopwatch_.TakeArrivals();
-  ASSERT_EQ(arrivals.size(), 1u);
-  ASSERT_EQ(arrivals[0].arrivals.size(), static_cast<size_t>(kIterations));
-  EXPECT_FALSE(arrivals[0].arrivals[0].taken.has_value());
-  EXPECT_EQ(arrivals[0].arrivals[1].taken, 7'000'000);
-}
-
-TEST_F(OwnTimeTest, WithoutACpuWhileItWaitsAnywayARankIsNoLater) {
-  Train([&] {
-    LoseCpu(3);
-    const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
-    LoseCpu(400);
-  });
-  std::vector<StopwatchArrivals::Arrival> arrivals = stopwatch_.TakeArrivals()[0].arrivals;
-  arrivals.erase(arrivals.begin());
-  for (const StopwatchArrivals::Arrival& arrival : arrivals) {
-    EXPECT_EQ(arrival.taken, 7'000'000);
-    EXPECT_EQ(arrival.taken_in_vain, 396'000'000);
-  }
 }
 
 TEST_F(OwnTimeTest, WithoutACpuWhileAnArrivalIsTakenDownItIsNoLater) {

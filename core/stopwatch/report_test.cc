@@ -99,12 +99,13 @@ TEST(FormatTable, DeviceCpuAndOneTimeSectionsAppearWhereMeasured) {
   StopwatchSnapshot snapshot = FourIterations();
   snapshot.measurements[1].device_per_interval = Of({0.002, 0.004});
   snapshot.cpu_usage_measurement = "often";
-  snapshot.cpu_usage.Add({0, 0, 0, 0, 0}, {1, 4, 0.5, 0.25, 2});
+  snapshot.cpu_usage.Add({0, 0, 0, 0, 0}, {1, 4, 0.75, 0.25, 2});
   snapshot.one_time = {{"load", 1.25, false}, {"train", 3.5, true}};
   const std::string table = FormatTable(snapshot);
   EXPECT_THAT(table, ContainsRegex("per interval, on the device .*\noften +2  6.000 ms  3.000 ms"));
-  EXPECT_THAT(table, ContainsRegex("during often +25.0 % +25.0 % +12.5 % +2.000 s"));
-  EXPECT_THAT(table, ContainsRegex("load +1.250 s\ntrain +3.500 s +running\n"));
+  EXPECT_THAT(table, ContainsRegex("CPU usage +all CPUs +process user +process system +watched\nduring often "
+                                   "+25.0 % +37.5 % +12.5 % +2.000 s"));
+  EXPECT_THAT(table, ContainsRegex("one-time +duration *\nload +1.250 s\ntrain +3.500 s +running\n"));
 }
 
 TEST(FormatTable, IsShortBeforeAnythingWasMeasured) {

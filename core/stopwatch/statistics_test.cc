@@ -48,6 +48,7 @@ TEST(DurationStatistics, MatchTheirDefinitions) {
     }
     const auto n = static_cast<double>(count);
     EXPECT_EQ(statistics.count(), n);
+    EXPECT_EQ(DurationStatistics::FromProto(statistics.ToProto()).value(), statistics);
     EXPECT_DOUBLE_EQ(statistics.total(), static_cast<double>(total) * 1e-12);
     EXPECT_DOUBLE_EQ(statistics.mean(), static_cast<double>(total) * 1e-12 / n);
     EXPECT_DOUBLE_EQ(statistics.min(), static_cast<double>(min) * 1e-12);
@@ -80,11 +81,6 @@ TEST(DurationStatistics, MergeIsExactAssociativeAndCommutative) {
     ASSERT_EQ(left, all);
     ASSERT_EQ(right, all);
   }
-}
-
-TEST(DurationStatistics, SurviveTheTripThroughProtoBitForBit) {
-  const DurationStatistics statistics = Of({1e-9, 3.25, 1e5, 0.1});
-  EXPECT_EQ(DurationStatistics::FromProto(statistics.ToProto()).value(), statistics);
 }
 
 TEST(DurationStatistics, AreTakenFromRoundedNumbersWhereTheExactSumsAreMissing) {
@@ -177,7 +173,6 @@ TEST(DurationStatistics, QuantilesOfMergedPartsAreThoseOfAll) {
   EXPECT_EQ(*high.Quantile(1), 1);
   const Statistics proto = high.ToProto();
   EXPECT_EQ(proto.p90(), *high.Quantile(0.9));
-  EXPECT_EQ(DurationStatistics::FromProto(proto).value(), high);
 }
 
 TEST(DurationStatistics, QuantilesAreUnknownWherePartOfTheDurationsCameWithoutASketch) {
