@@ -43,12 +43,20 @@ class TensorDumperTest : public testing::Test {
     ASSERT_TRUE(dumper_.Enable(options).ok());
   }
 
+  template <typename... Arguments>
+  void Add(const Arguments&... arguments) {
+    EXPECT_EQ(dumper_.AddTensorData(arguments...), absl::OkStatus());
+  }
+  void DumpNow() { EXPECT_EQ(dumper_.Dump(), absl::OkStatus()); }
+  Dump Read(int64_t count) const { return ReadDump(dir_ + "/" + std::to_string(count)).value(); }
+
   // Dumps, and says how.
-  std::vector<std::pair<std::string, DumpFormat>> DumpedFormats() {
-    const std::string dir = dir_ + "/" + std::to_string(dumper_.dump_count());
-    EXPECT_TRUE(dumper_.Dump().ok());
+  std::vector<std::pair<std::string, DumpFormat>> DumpedFormats() { return DumpedFormats(dir_); }
+  std::vector<std::pair<std::string, DumpFormat>> DumpedFormats(const std::string& dir) {
+    const int64_t count = dumper_.dump_count();
+    DumpNow();
     std::vector<std::pair<std::string, DumpFormat>> formats;
-    const Manifest manifest = ReadManifest(dir)->value();
+    const Manifest manifest = ReadManifest(dir + "/" + std::to_string(count))->value();
     for (const ManifestTensor& tensor : manifest.tensors) {
       formats.emplace_back(tensor.path, tensor.format);
     }

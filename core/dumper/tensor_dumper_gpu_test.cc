@@ -62,9 +62,9 @@ TEST_F(TensorDumperOnDevice, TheTrainingMayOverwriteItsTensorsAtOnce) {
   for (int seed = 0; seed < kSeeds; ++seed) {
     if (FindCudaStandIn() != nullptr) CudaStandIn().Reset(seed);
     Train(seed);
-    ASSERT_TRUE(dumper_.AddTensorData("weights", View(), DumpFormat::kBinary).ok());
+    Add("weights", View(), DumpFormat::kBinary);
     Train(255);
-    ASSERT_TRUE(dumper_.Dump().ok());
+    DumpNow();
     Train(254);
   }
   ASSERT_TRUE(dumper_.Flush().ok());
@@ -84,8 +84,8 @@ TEST_F(TensorDumperOnDevice, NobodyWaitsForTheStreamUntilTheFilesAreWritten) {
                 &released),
             cudaSuccess);
   Train(7);
-  ASSERT_TRUE(dumper_.AddTensorData("weights", View(), DumpFormat::kBinary).ok());
-  ASSERT_TRUE(dumper_.Dump().ok());
+  Add("weights", View(), DumpFormat::kBinary);
+  DumpNow();
   Train(8);
   // We came here although the stream is held up.
   released = true;
@@ -97,10 +97,10 @@ TEST_F(TensorDumperOnDevice, AnyFormatAndStridesAreDumped) {
   Enable();
   Train(9);
   const TensorView columns(memory_, DType::kUInt8, {20, 30}, {1, 20}, device_);
-  ASSERT_TRUE(dumper_.AddTensorData("json", columns).ok());
-  ASSERT_TRUE(dumper_.AddTensorData("npy", View(), DumpFormat::kNpy).ok());
+  Add("json", columns);
+  Add("npy", View(), DumpFormat::kNpy);
   Train(10);
-  ASSERT_TRUE(dumper_.Dump().ok());
+  DumpNow();
   ExpectDumped(dir_ + "/0", 9);
 }
 
@@ -145,7 +145,7 @@ TEST_F(TensorDumperOnDevice, ErrorsAreToldAndNothingLeaks) {
 TEST_F(TensorDumperOnDevice, TheChildOfAForkLeavesCudaAlone) {
   Enable();
   Train(5);
-  ASSERT_TRUE(dumper_.AddTensorData("weights", View(), DumpFormat::kBinary).ok());
+  Add("weights", View(), DumpFormat::kBinary);
   const pid_t child = fork();
   if (child == 0) {
     const absl::Status status = dumper_.AddTensorData("more", View(), DumpFormat::kBinary);
@@ -156,7 +156,7 @@ TEST_F(TensorDumperOnDevice, TheChildOfAForkLeavesCudaAlone) {
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  ASSERT_TRUE(dumper_.Dump().ok());
+  DumpNow();
   ExpectDumped(dir_ + "/0", 5);
 }
 

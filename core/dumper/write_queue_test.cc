@@ -77,6 +77,9 @@ TEST(WriteQueue, DropsAndCountsWhereThereIsNoRoom) {
   held.go.set_value();
   EXPECT_TRUE(queue.Flush().ok());
   EXPECT_EQ(ran, 1);
+  EXPECT_TRUE(queue.Submit(100, count).ok());
+  EXPECT_TRUE(queue.Flush().ok());
+  EXPECT_EQ(ran, 2);
 }
 
 TEST(WriteQueue, WaitsWhereThereIsNoRoom) {
