@@ -10,6 +10,18 @@
 
 namespace ott::origin {
 
+LoggedOps LogOps(const std::vector<std::vector<WrittenOp>>& iterations) {
+  const std::string run_dir = testing::TempDir() + "/logged_ops";
+  std::filesystem::remove_all(run_dir);
+  HandWritten log(run_dir, 0, 1);
+  for (size_t i = 0; i < iterations.size(); ++i) {
+    if (i > 0) log.BeginIteration(static_cast<int64_t>(i));
+    for (const WrittenOp& op : iterations[i]) log.Op(op);
+  }
+  log.Finish();
+  return ReadOpLog(OpLogPath(run_dir, 0)).value();
+}
+
 HandWritten::HandWritten(const std::string& run_dir, int rank, int world_size) {
   RunInfo info;
   info.set_world_size(world_size);

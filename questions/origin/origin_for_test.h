@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "ott/core/op_log/op_log.h"
+#include "ott/core/op_log/op_log_reader.h"
 #include "ott/questions/origin/origin.h"
 
 namespace ott::origin {
@@ -34,6 +35,9 @@ struct WrittenOp {
   // An argument that is no tensor; empty: none.
   std::string argument = {};
 };
+
+// Returns a log of these iterations, from 0.
+LoggedOps LogOps(const std::vector<std::vector<WrittenOp>>& iterations);
 
 // The log of a rank. "kept.*" are kept.
 class HandWritten {

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "ott/core/tensor/element.h"
+#include "ott/questions/origin/origin_for_test.h"
 
 namespace ott::origin {
 namespace {
@@ -38,6 +40,20 @@ TEST(ReductionLength, IsThatOfTheLongestSumThatShapesAllow) {
   EXPECT_EQ(length({{64, 8}, {64, 2}}, {8, 2}), 64);
   EXPECT_EQ(length({{8, 4}, {8, 4}, {4}}, {8, 4}), std::sqrt(32));
   EXPECT_EQ(length({{0}, {7}}, {0}), 7);
+}
+
+TEST(RoundedOutputOf, IsOfTheOutputAndOfACollectiveOfAllRanks) {
+  for (const auto& [role, length] : {std::pair(OpRole::kOperation, 4.0), {OpRole::kCollective, 64.0}}) {
+    const LoggedOps ops =
+        LogOps({{{"norm", {{{1, 2, 3, 4}}}, {{{0, 0}}, {{3, -4}, "", DType::kBFloat16}}, role}}});
+    const RoundedOutput output = RoundedOutputOf(ops.ops[0], 2, 64), zero = RoundedOutputOf(ops.ops[0], 1, 2);
+    EXPECT_EQ(output.reduction_length, length);
+    EXPECT_EQ(output.dtype, DType::kBFloat16);
+    EXPECT_EQ(output.num_elements, 2);
+    EXPECT_NEAR(output.largest_share, 0.8, 1e-6);
+    EXPECT_EQ(zero.largest_share, 0);
+    EXPECT_EQ(zero.reduction_length, 4);
+  }
 }
 
 // Numbers that are close to each other differ by no more than is explained after both are rounded.

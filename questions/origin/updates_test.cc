@@ -3,7 +3,6 @@
 #include "ott/questions/origin/updates.h"
 
 #include <cmath>
-#include <filesystem>
 #include <random>
 #include <string>
 #include <utility>
@@ -11,8 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "ott/core/digest/digest_and_statistics.h"
-#include "ott/core/op_log/op_log.h"
-#include "ott/core/tensor/tensor_view.h"
+#include "ott/questions/origin/origin_for_test.h"
 
 namespace ott::origin {
 namespace {
@@ -28,30 +26,14 @@ struct LoggedUpdate {
 
 // Logs an operation each.
 LoggedOps LogUpdates(const std::vector<LoggedUpdate>& updates) {
-  static int number = 0;
-  OpLog::Options options;
-  options.path = testing::TempDir() + "/updates_test_" + std::to_string(++number);
-  std::filesystem::remove(options.path);
-  const std::unique_ptr<OpLog> log = OpLog::Create(options).value();
-  EXPECT_TRUE(log->BeginIteration(0).ok());
+  std::vector<WrittenOp> ops;
   for (const LoggedUpdate& update : updates) {
-    const auto view = [](const Elements& elements) {
-      return TensorView(elements.data(), absl::Span<const int64_t>({static_cast<int64_t>(elements.size())}));
-    };
-    const TensorView weights = view(update.weights), gradient = view(update.gradient),
-                     result = view(update.result);
-    const OpArg args[] = {OpArg("g", gradient), OpArg("w", weights)};
-    const OpArg out(update.name.c_str(), result);
-    ObservedOp op;
-    op.name = "sgd";
-    op.role = update.role;
-    op.args = args;
-    void* const handle = log->Begin(op);
-    log->AddOutputs(handle, {&out, 1});
-    log->End(handle);
+    ops.push_back({"sgd",
+                   {{update.gradient, "g"}, {update.weights, "w"}},
+                   {{update.result, update.name}},
+                   update.role});
   }
-  EXPECT_TRUE(log->Finish().ok());
-  return ReadOpLog(options.path).value();
+  return LogOps({ops});
 }
 
 Elements Normal(size_t count, float deviation, std::mt19937_64& random) {
