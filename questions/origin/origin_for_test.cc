@@ -1,6 +1,7 @@
 #include "ott/questions/origin/origin_for_test.h"
 
 #include <filesystem>
+#include <sstream>
 #include <type_traits>
 #include <utility>
 
@@ -87,22 +88,53 @@ void HandWritten::Op(const WrittenOp& written) {
   EXPECT_FALSE(log_->BeginIteration(1000).ok());
 }
 
-void HandWritten::Op(const std::string& name, const std::vector<float>& inputs, float output, OpRole role) {
-  WrittenOp op = {name, {}, {{{output, 1, 2, 3}}}, role};
-  for (const float input : inputs) op.inputs.push_back({{input, 1, 2, 3}});
-  Op(op);
-}
-
 void HandWritten::Finish() { EXPECT_TRUE(log_->Finish().ok()); }
+
+void WriteRun(const std::string& run_dir, const std::vector<std::string>& ranks) {
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    HandWritten log(run_dir, static_cast<int>(rank), static_cast<int>(ranks.size()));
+    std::istringstream texts(ranks[rank]);
+    for (std::string text; std::getline(texts, text, ';');) {
+      WrittenOp op;
+      bool is_output = false;
+      std::istringstream words(text);
+      for (std::string word; words >> word;) {
+        if (word[0] == '@') {
+          log.BeginIteration(std::stoll(word.substr(1)));
+        } else if (word == ">") {
+          is_output = true;
+        } else if (op.name.empty()) {
+          const char mark = word.back();
+          op.role = mark == '!'   ? OpRole::kUpdate
+                    : mark == '&' ? OpRole::kCollective
+                    : mark == '^' ? OpRole::kLoad
+                                  : OpRole::kOperation;
+          if (op.role != OpRole::kOperation) word.pop_back();
+          const size_t name = word.find(':') + 1;
+          op.name = word.substr(name);
+          if (name > 0) op.module = word.substr(0, name - 1);
+        } else {
+          const bool is_lost = word == "?";
+          (is_output ? op.outputs : op.inputs)
+              .push_back({{is_lost ? 0 : std::stof(word), 1, 2, 3}, "", DType::kFloat32, is_lost});
+        }
+      }
+      if (!op.name.empty()) log.Op(op);
+    }
+    log.Finish();
+  }
+}
 
 void OriginOfHandWrittenLogs::SetUp() { std::filesystem::remove_all(dir_); }
 
-absl::StatusOr<OriginVerdict> OriginOfHandWrittenLogs::Find() const {
-  return FindOrigin(dir_ + "/a", dir_ + "/b", "");
-}
-
-absl::StatusOr<OriginVerdict> OriginOfHandWrittenLogs::FindAmongPerturbed() const {
-  return FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+absl::StatusOr<OriginVerdict> OriginOfHandWrittenLogs::FindIn(const std::vector<std::string>& a,
+                                                              const std::vector<std::string>& b,
+                                                              const std::vector<std::string>& perturbed) {
+  SetUp();
+  WriteRun(dir_ + "/a", a);
+  WriteRun(dir_ + "/b", b);
+  if (!perturbed.empty()) WriteRun(dir_ + "/perturbed", perturbed);
+  return FindOrigin(dir_ + "/a", dir_ + "/b", perturbed.empty() ? "" : dir_ + "/perturbed");
 }
 
 }  // namespace ott::origin

@@ -47,23 +47,27 @@ class HandWritten {
 
   void BeginIteration(int64_t iteration);
   void Op(const WrittenOp& op);
-  // Each value is a tensor of four elements.
-  void Op(const std::string& name, const std::vector<float>& inputs, float output,
-          OpRole role = OpRole::kOperation);
   void Finish();
 
  private:
   std::unique_ptr<OpLog> log_;
 };
 
+// Writes a run directory, of each rank a text: "fc1:linear 10 20 > 30; adam! 30 > 31; @10; all_reduce& 1 ? >
+// 2". The module may come before an operation's name, which ends in ! for an update, & for a collective or ^
+// for a load. A number stands for a tensor of four elements that begins with it, ? for one that cannot be
+// read.
+// @10 begins iteration 10; iteration 0 has begun.
+void WriteRun(const std::string& run_dir, const std::vector<std::string>& ranks);
+
 // A folder of the test with runs a, b and perturbed.
 class OriginOfHandWrittenLogs : public ::testing::Test {
  protected:
   void SetUp() override;
-  absl::StatusOr<OriginVerdict> Find() const;
-  absl::StatusOr<OriginVerdict> FindAmongPerturbed() const;
-  HandWritten A() const { return {dir_ + "/a", 0, 1}; }
-  HandWritten B() const { return {dir_ + "/b", 0, 1}; }
+  void TearDown() override { SetUp(); }
+  // Writes runs a and b, and if it is not empty the perturbed one.
+  absl::StatusOr<OriginVerdict> FindIn(const std::vector<std::string>& a, const std::vector<std::string>& b,
+                                       const std::vector<std::string>& perturbed = {});
 
   const std::string dir_ = testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name();
 };
