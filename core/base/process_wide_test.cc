@@ -148,24 +148,16 @@ TEST(ProcessWide, APluginThatWasAlwaysOffIsUnloaded) {
   EXPECT_EQ(again.counter(), &counter.Get().value);
 }
 
-TEST(ProcessWide, APluginThatWasEnabledByOthersStaysLoaded) {
-  const std::string name = "libenabled_plugin_for_test.so";
-  const Plugin plugin(name);
-  counter.SetEnabled(true);
-  EXPECT_TRUE(plugin.enabled());
-  counter.SetEnabled(false);
-  plugin.Close();
-  EXPECT_TRUE(Plugin::IsLoaded(name));
-}
-
-TEST(ProcessWide, APluginThatIsLoadedWhileEnabledStaysLoaded) {
-  const std::string name = "libloaded_plugin_for_test.so";
-  counter.SetEnabled(true);
-  const Plugin plugin(name);
-  EXPECT_TRUE(plugin.enabled());
-  plugin.Close();
-  counter.SetEnabled(false);
-  EXPECT_TRUE(Plugin::IsLoaded(name));
+TEST(ProcessWide, APluginThatWasEnabledByOthersOrWhileItWasLoadedStaysLoaded) {
+  for (const std::string name : {"libenabled_plugin_for_test.so", "libloaded_plugin_for_test.so"}) {
+    counter.SetEnabled(name == "libloaded_plugin_for_test.so");
+    const Plugin plugin(name);
+    counter.SetEnabled(true);
+    EXPECT_TRUE(plugin.enabled());
+    counter.SetEnabled(false);
+    plugin.Close();
+    EXPECT_TRUE(Plugin::IsLoaded(name));
+  }
 }
 
 TEST(ProcessWide, AnotherAbiVersionIsRefusedNamingBoth) {

@@ -65,24 +65,8 @@ TEST(SketchedStatistics, NormAndLargestMagnitudeAreThoseOfTheElements) {
     EXPECT_NEAR(statistics.norm, std::sqrt(squares), 1e-6 * std::sqrt(squares)) << count;
     EXPECT_EQ(statistics.max_abs, 9) << count;
     EXPECT_EQ(statistics.num_nan + statistics.num_infinite, 0) << count;
-  }
-}
-
-TEST(SketchedStatistics, AllDTypesHaveTheStatisticsOfTheirNumbers) {
-  for (const DTypeInfo& info : kDTypes) {
-    if (!IsFloatingPoint(info.dtype)) continue;
-    VisitDType(info.dtype, [&](auto element) {
-      using T = decltype(element);
-      if constexpr (!std::is_integral_v<T> && !std::is_same_v<T, std::complex<float>> &&
-                    !std::is_same_v<T, std::complex<double>>) {
-        std::vector<T> data(3000);
-        for (size_t i = 0; i < data.size(); ++i) data[i] = FromDouble<T>(i % 2 == 0 ? -3 : 4);
-        const SketchedStatistics statistics =
-            ComputeDigestAndStatistics(TensorView(data.data(), info.dtype, {3000}))->statistics;
-        EXPECT_NEAR(statistics.norm, std::sqrt(1500 * 25.0), 1e-3) << info.name;
-        EXPECT_EQ(statistics.max_abs, 4) << info.name;
-      }
-    });
+    const std::vector<double> doubles(data.begin(), data.end());
+    EXPECT_NEAR(Compute(doubles).statistics.norm, std::sqrt(squares), 1e-6 * std::sqrt(squares)) << count;
   }
   const std::vector<int64_t> integers(70, int64_t{1} << 40);
   EXPECT_EQ(Compute(integers).statistics.max_abs, std::ldexp(1, 40));
@@ -113,12 +97,6 @@ TEST(SketchedStatistics, NumbersThatMaskOthersAreNoPartOfTheRest) {
   EXPECT_NEAR(statistics.norm, Compute(data).statistics.norm, 1e-6 * unmasked.norm);
   EXPECT_NEAR(EstimateNormOfDifference(statistics.sketch, Compute(data).statistics.sketch), 0,
               1e-4 * unmasked.norm);
-}
-
-TEST(SketchedStatistics, SquaresThatOverflowOrVanishAreNotLost) {
-  EXPECT_NEAR(Compute(std::vector<float>(2000, 1e30f)).statistics.norm / (1e30 * std::sqrt(2000.0)), 1, 1e-6);
-  EXPECT_NEAR(Compute(std::vector<float>(2000, 1e-30f)).statistics.norm / (1e-30 * std::sqrt(2000.0)), 1,
-              1e-6);
 }
 
 // Magnitudes from 2^-24 to 1, all of which a Float16 has.
@@ -237,6 +215,7 @@ TEST(SketchedStatistics, AnyNumbersOfAnyDTypeHaveTheStatisticsOfDoubles) {
       ExpectStatisticsOfDoubles<float>(values, "float32 " + of);
       ExpectStatisticsOfDoubles<BFloat16>(values, "bfloat16 " + of);
       ExpectStatisticsOfDoubles<Float16>(values, "float16 " + of);
+      ExpectStatisticsOfDoubles<Float8E4M3>(values, "float8_e4m3 " + of);
       ExpectStatisticsOfDoubles<Float8E5M2>(values, "float8_e5m2 " + of);
     }
   }
@@ -252,17 +231,20 @@ TEST(SketchedStatistics, NumbersBesideWhichOthersVanishAreNotLost) {
 
 TEST(SketchedStatistics, SketchesTellTheNormOfADifferenceWithinTheirInterval) {
   int outside = 0;
-  for (uint64_t seed = 0; seed < 300; ++seed) {
-    // Differences everywhere, in one element, and the same in all elements.
+  for (uint64_t seed = 0; seed < 600; ++seed) {
     const int64_t count = 64 << seed % 10;
     const std::vector<float> a = Normal(count, 100 + seed);
     std::vector<float> b = a;
     const std::vector<float> noise = Normal(count, 500 + seed, 1e-2f);
     for (int64_t i = 0; i < count; ++i) {
-      if (seed % 3 == 0) b[i] += noise[i];
-      if (seed % 3 == 1) b[i] += 1e-2f;
-      if (seed % 3 == 2 && i == static_cast<int64_t>(seed) % count) b[i] += 1;
+      // Everywhere, the same in all elements, in one of them, or in a column of a matrix of 64 rows.
+      if (seed % 5 == 0) b[i] += noise[i];
+      if (seed % 5 == 1) b[i] += 1e-2f;
+      if (seed % 5 == 2 && i == static_cast<int64_t>(seed) % count) b[i] += 1;
+      if (seed % 5 == 3 && i % (count / 64) == static_cast<int64_t>(seed) % (count / 64)) b[i] += noise[i];
     }
+    // Or elements moved.
+    if (seed % 5 == 4) std::reverse(b.begin(), b.end());
     double squares = 0;
     for (int64_t i = 0; i < count; ++i) squares += std::pow(static_cast<double>(a[i]) - b[i], 2);
     const double ratio =
@@ -270,39 +252,7 @@ TEST(SketchedStatistics, SketchesTellTheNormOfADifferenceWithinTheirInterval) {
         std::sqrt(squares);
     if (ratio < TensorSketch::kLowFactor || ratio > TensorSketch::kHighFactor) ++outside;
   }
-  EXPECT_LE(outside, 3);
-}
-
-TEST(SketchedStatistics, SketchesTellTheNormOfColumnsThatDiffer) {
-  int outside = 0;
-  for (const int64_t columns : {16, 64, 256, 1024, 4096}) {
-    for (uint64_t seed = 0; seed < 60; ++seed) {
-      const int64_t rows = 64;
-      const std::vector<float> a = Normal(rows * columns, seed);
-      std::vector<float> b = a;
-      const std::vector<float> noise = Normal(rows, 500 + seed, 1e-2f);
-      double squares = 0;
-      for (int64_t row = 0; row < rows; ++row) {
-        float& value = b[row * columns + static_cast<int64_t>(seed) % columns];
-        const float before = value;
-        value += noise[row];
-        squares += std::pow(static_cast<double>(value) - before, 2);
-      }
-      const double ratio =
-          EstimateNormOfDifference(Compute(a).statistics.sketch, Compute(b).statistics.sketch) /
-          std::sqrt(squares);
-      if (ratio < TensorSketch::kLowFactor || ratio > TensorSketch::kHighFactor) ++outside;
-    }
-  }
-  EXPECT_LE(outside, 3);
-}
-
-TEST(SketchedStatistics, SketchesOfNumbersThatMovedDiffer) {
-  const std::vector<float> a = Normal(4096, 7);
-  std::vector<float> b = a;
-  std::reverse(b.begin(), b.end());
-  const double norm = Compute(a).statistics.norm;
-  EXPECT_GT(EstimateNormOfDifference(Compute(a).statistics.sketch, Compute(b).statistics.sketch), 0.5 * norm);
+  EXPECT_LE(outside, 6);
 }
 
 TEST(SketchedStatistics, SketchesOfOneTensorInTwoDTypesDifferByTheRounding) {

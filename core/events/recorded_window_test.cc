@@ -79,15 +79,6 @@ class RecordedWindowTest : public ::testing::Test {
                           }};
 };
 
-TEST_F(RecordedWindowTest, RangesNest) {
-  Begin(10, "outer");
-  Begin(20, "inner");
-  End(30);
-  End(40);
-  Close(150);
-  EXPECT_THAT(Events(), ElementsAre("outer 10+30", "inner 20+10"));
-}
-
 TEST_F(RecordedWindowTest, CategoriesAndKeysNestWithEachOther) {
   static const char kDomain[] = "domain";
   Begin(10, "measured", EventCategory::kMeasurement, 7);

@@ -85,16 +85,6 @@ TEST_F(KernelTimerGpuTest, WarpsAndSampledBlocksAreTimedWhereAskedFor) {
   }
 }
 
-TEST_F(KernelTimerGpuTest, WhatDoesNotFitIsCounted) {
-  KernelTimerBuffer::Options options;
-  options.num_units = 50;
-  options.laps_per_unit = 4;
-  const KernelTimes times = Run(options, 1);
-  EXPECT_EQ(times.units.size(), 50);
-  EXPECT_EQ(times.num_units_lost, kBlocks - 50);
-  EXPECT_EQ(times.num_laps_lost, 50 * 3);
-}
-
 TEST_F(KernelTimerGpuTest, EventsLieWithinTheLaunchOnTheHostsClock) {
   const absl::StatusOr<GlobalTimerOffset> offset = MeasureGlobalTimer();
   ASSERT_TRUE(offset.ok()) << offset.status();

@@ -32,12 +32,23 @@ KernelTimes::Unit Unit(uint32_t sm, const std::vector<std::pair<uint32_t, uint64
   return unit;
 }
 
-KernelTimerStats StatsOf(std::vector<KernelTimes::Unit> units) {
-  KernelTimes times;
+KernelTimerReport ReportOf(KernelTimes times, std::vector<KernelTimes::Unit> units) {
   times.units = std::move(units);
   KernelTimerReport report("solve", {"load", "line search"});
   report.Add(times);
-  return report.Stats();
+  return report;
+}
+
+KernelTimerStats StatsOf(std::vector<KernelTimes::Unit> units) {
+  return ReportOf({}, std::move(units)).Stats();
+}
+
+KernelTimes Lost() {
+  KernelTimes times;
+  times.num_laps_lost = 3;
+  times.num_units_lost = 2;
+  times.num_invalid = 1;
+  return times;
 }
 
 TEST(KernelTimerReport, TotalsAndSharesAddUp) {
@@ -96,18 +107,12 @@ TEST(KernelTimerReport, ImbalanceIsOverAllSmsThatRanTheKernel) {
 }
 
 TEST(KernelTimerReport, LaunchesAddUp) {
-  KernelTimes times;
-  times.units = {Unit(0, {{0, 100}})};
-  times.num_laps_lost = 3;
-  times.num_units_lost = 2;
-  times.num_invalid = 1;
-  KernelTimerReport report("solve", {"load"});
-  report.Add(times);
-  report.Add(times);
+  KernelTimerReport report = ReportOf(Lost(), {Unit(0, {{0, 100}})});
+  report.Add(Lost());
   const KernelTimerStats stats = report.Stats();
   EXPECT_EQ(stats.launches(), 2);
-  EXPECT_EQ(stats.units(), 2);
-  EXPECT_DOUBLE_EQ(stats.sections(0).total(), 100e-9);
+  EXPECT_EQ(stats.units(), 1);
+  EXPECT_DOUBLE_EQ(stats.sections(0).total(), 50e-9);
   EXPECT_EQ(stats.laps_lost(), 6);
   EXPECT_EQ(stats.units_lost(), 4);
   EXPECT_EQ(stats.invalid(), 2);
@@ -124,20 +129,15 @@ TEST(KernelTimerReport, OnlyTheFirstThousandIterationsAreKeptApart) {
 TEST(KernelTimerReport, WithoutGlobaltimerTimesAreCycles) {
   KernelTimes::Unit unit = Unit(0, {{0, 300}});
   unit.end_nanoseconds = unit.start_nanoseconds;
-  KernelTimes times;
-  times.units = {unit};
-  KernelTimerReport report("solve", {"load"});
-  report.Add(times);
+  const KernelTimerReport report = ReportOf({}, {unit});
   EXPECT_EQ(report.Stats().cycles_per_nanosecond(), 0);
   EXPECT_EQ(report.Stats().sections(0).total(), 300);
   EXPECT_THAT(report.Table(), HasSubstr("times in cycles"));
 }
 
 TEST(KernelTimerReport, TheTableHasARowForEachSection) {
-  KernelTimes times;
-  times.units = {Unit(0, {{0, 2000}, {1, 6000}, {1, 10000}}, 2000), Unit(1, {{0, 2000}, {1, 18000}})};
-  KernelTimerReport report("solve", {"load", "line search"});
-  report.Add(times);
+  const KernelTimerReport report =
+      ReportOf({}, {Unit(0, {{0, 2000}, {1, 6000}, {1, 10000}}, 2000), Unit(1, {{0, 2000}, {1, 18000}})});
   EXPECT_EQ(report.Table(), R"(kernel solve; launches: 1, blocks or warps: 2, SMs: 2, 2.000 GHz
 section       share  total  laps  mean lap    mean   min   p50   p90   p99   max  SM imbalance  most on
 load         10.0 %   2 us     2      1 us    1 us  1 us  1 us  1 us  1 us  1 us         0.0 %     SM 0
@@ -147,16 +147,10 @@ line search  85.0 %  17 us     3  5.667 us  8.5 us  8 us  8 us  9 us  9 us  9 us
 }
 
 TEST(KernelTimerReport, TheTableSaysWhatIsMissing) {
-  KernelTimes times;
-  times.units = {Unit(0, {{0, 100}}), Unit(0, {{0, 100}})};
-  times.units[1].end_nanoseconds = 0;
-  times.num_laps_lost = 3;
-  times.num_units_lost = 2;
-  times.num_invalid = 1;
-  KernelTimerReport report("solve", {"load"});
-  EXPECT_THAT(report.Table(), AllOf(Not(HasSubstr("not ")), Not(HasSubstr("no times"))));
-  report.Add(times);
-  EXPECT_THAT(report.Table(),
+  std::vector<KernelTimes::Unit> units = {Unit(0, {{0, 100}}), Unit(0, {{0, 100}})};
+  EXPECT_THAT(ReportOf({}, units).Table(), AllOf(Not(HasSubstr("not ")), Not(HasSubstr("no times"))));
+  units[1].end_nanoseconds = 0;
+  EXPECT_THAT(ReportOf(Lost(), units).Table(),
               AllOf(HasSubstr("not timed: 2 blocks or warps; give the buffer more num_units\n"),
                     HasSubstr("not kept: 3 laps; give the buffer more laps_per_unit\n"),
                     HasSubstr("not ended: 1 blocks or warps\n"),

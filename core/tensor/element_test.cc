@@ -24,54 +24,30 @@ void ExpectSame(float actual, double expected, int bits) {
   EXPECT_EQ(std::signbit(actual), std::signbit(expected)) << "bits " << bits;
 }
 
-TEST(Element, EveryFloat16ConvertsExactly) {
-  for (int bits = 0; bits < 0x10000; ++bits) {
-    const float value = Float16{static_cast<uint16_t>(bits)};
-    if ((bits & 0x7c00) != 0x7c00) {
-      ExpectSame(value, ByDefinition(bits, 5, 10, 15), bits);
-    } else if ((bits & 0x3ff) == 0) {
-      ExpectSame(value, bits & 0x8000 ? -INFINITY : INFINITY, bits);
-    } else {
+// The highest exponent is of infinities and NaN, or all ones alone are NaN.
+template <typename T, typename Bits>
+void ExpectConvertsExactly(int num_exponent_bits, int num_mantissa_bits, bool has_infinities) {
+  const int bias = (1 << (num_exponent_bits - 1)) - 1;
+  const int mantissa = (1 << num_mantissa_bits) - 1;
+  const int highest = ((1 << num_exponent_bits) - 1) << num_mantissa_bits;
+  for (int bits = 0; bits <= std::numeric_limits<Bits>::max(); ++bits) {
+    const float value = T{static_cast<Bits>(bits)};
+    const bool is_special = (bits & highest) == highest;
+    if (is_special && has_infinities && (bits & mantissa) == 0) {
+      ExpectSame(value, bits >> (num_exponent_bits + num_mantissa_bits) ? -INFINITY : INFINITY, bits);
+    } else if (is_special && (has_infinities || (bits & mantissa) == mantissa)) {
       EXPECT_TRUE(std::isnan(value)) << "bits " << bits;
+    } else {
+      ExpectSame(value, ByDefinition(bits, num_exponent_bits, num_mantissa_bits, bias), bits);
     }
   }
 }
 
-TEST(Element, EveryBFloat16ConvertsExactly) {
-  for (int bits = 0; bits < 0x10000; ++bits) {
-    const float value = BFloat16{static_cast<uint16_t>(bits)};
-    if ((bits & 0x7f80) != 0x7f80) {
-      ExpectSame(value, ByDefinition(bits, 8, 7, 127), bits);
-    } else if ((bits & 0x7f) == 0) {
-      ExpectSame(value, bits & 0x8000 ? -INFINITY : INFINITY, bits);
-    } else {
-      EXPECT_TRUE(std::isnan(value)) << "bits " << bits;
-    }
-  }
-}
-
-TEST(Element, EveryFloat8E4M3ConvertsExactly) {
-  for (int bits = 0; bits < 0x100; ++bits) {
-    const float value = Float8E4M3{static_cast<uint8_t>(bits)};
-    if ((bits & 0x7f) == 0x7f) {
-      EXPECT_TRUE(std::isnan(value)) << "bits " << bits;
-    } else {
-      ExpectSame(value, ByDefinition(bits, 4, 3, 7), bits);
-    }
-  }
-}
-
-TEST(Element, EveryFloat8E5M2ConvertsExactly) {
-  for (int bits = 0; bits < 0x100; ++bits) {
-    const float value = Float8E5M2{static_cast<uint8_t>(bits)};
-    if ((bits & 0x7c) != 0x7c) {
-      ExpectSame(value, ByDefinition(bits, 5, 2, 15), bits);
-    } else if ((bits & 3) == 0) {
-      ExpectSame(value, bits & 0x80 ? -INFINITY : INFINITY, bits);
-    } else {
-      EXPECT_TRUE(std::isnan(value)) << "bits " << bits;
-    }
-  }
+TEST(Element, EverySmallFloatConvertsExactly) {
+  ExpectConvertsExactly<Float16, uint16_t>(5, 10, true);
+  ExpectConvertsExactly<BFloat16, uint16_t>(8, 7, true);
+  ExpectConvertsExactly<Float8E4M3, uint8_t>(4, 3, false);
+  ExpectConvertsExactly<Float8E5M2, uint8_t>(5, 2, true);
 }
 
 // Every number of T survives; halfway points go to the even neighbour.

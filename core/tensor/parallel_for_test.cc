@@ -40,17 +40,12 @@ TEST(ParallelFor, CallsForEachOnTheCallersThreadWhereThereIsNoOther) {
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4}));
 }
 
-TEST(NumThreads, ZeroIsTheMachines) {
-  EXPECT_EQ(NumThreads(3), 3);
-  EXPECT_GE(NumThreads(0), 1);
-}
-
 TEST(NumThreads, ZeroIsTheDefaultWhereThereIsOne) {
   SetDefaultNumThreads(7);
   EXPECT_EQ(NumThreads(0), 7);
   EXPECT_EQ(NumThreads(3), 3);
   SetDefaultNumThreads(0);
-  EXPECT_NE(NumThreads(0), 0);
+  EXPECT_GE(NumThreads(0), 1);
 }
 
 }  // namespace
