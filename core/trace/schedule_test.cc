@@ -32,32 +32,21 @@ std::string Steps(const Schedule::Options& options, int64_t count) {
   return result;
 }
 
-// The sequences below are those of torch.profiler.schedule (PyTorch 2.x).
-
-TEST(Schedule, TheDocumentedExampleSkipsWarmsUpAndRecordsTwo) {
-  // wait=1, warmup=1, active=2, repeat=1: "skip the first step, start warming up on the second, record the
-  // third and the fourth, after which the trace becomes available".
-  EXPECT_EQ(Steps(Make(1, 1, 2, 1), 10), ".wRS......");
-}
-
-TEST(Schedule, CyclesRepeatUntilTheEndByDefault) { EXPECT_EQ(Steps(Make(1, 1, 2), 10), ".wRS.wRS.w"); }
-
-TEST(Schedule, CyclesEndAfterRepeat) { EXPECT_EQ(Steps(Make(1, 1, 3, 2), 14), ".wRRS.wRRS...."); }
-
-TEST(Schedule, FirstStepsAreSkippedOnce) { EXPECT_EQ(Steps(Make(2, 1, 1, 2, 3), 14), ".....wS..wS..."); }
-
-TEST(Schedule, TheFirstWaitCanBeSkippedAlone) {
-  // skip_first=10, wait=20: the first warm-up comes after 10 steps, the next after 20 more.
-  Schedule::Options options = Make(20, 1, 1, 2, 10);
-  EXPECT_EQ(Steps(options, 54), std::string(30, '.') + "wS" + std::string(20, '.') + "wS");
-  options.skip_first_wait = true;
-  EXPECT_EQ(Steps(options, 36), std::string(10, '.') + "wS" + std::string(20, '.') + "wS..");
-}
-
-TEST(Schedule, WithoutWaitAndWarmUpEveryStepIsRecorded) {
-  EXPECT_EQ(Steps(Make(0, 0, 1), 4), "SSSS");
-  EXPECT_EQ(Steps(Make(0, 0, 2), 5), "RSRSR");
-  EXPECT_EQ(Steps(Make(0, 0, 2, 1), 5), "RS...");
+// As torch.profiler.schedule does (PyTorch 2.x): skip_first=10, wait=20 with skip_first_wait warms up after
+// 10 steps, then after 20 more.
+TEST(Schedule, CyclesOfWaitWarmUpAndActiveStepsFollowTheSkippedOnes) {
+  for (int code = 0; code < 2 * 3 * 3 * 3 * 3 * 3; ++code) {
+    Schedule::Options options =
+        Make(code / 2 % 3, code / 6 % 3, 1 + code / 18 % 3, code / 54 % 3, code / 162 % 3);
+    options.skip_first_wait = code % 2 == 1;
+    std::string expected(options.skip_first, '.');
+    for (int64_t cycle = 0; cycle < (options.repeat > 0 ? options.repeat : 20); ++cycle) {
+      if (cycle > 0 || !options.skip_first_wait) expected += std::string(options.wait, '.');
+      expected += std::string(options.warmup, 'w') + std::string(options.active - 1, 'R') + "S";
+    }
+    expected.resize(20, '.');
+    EXPECT_EQ(Steps(options, 20), expected) << code;
+  }
 }
 
 TEST(Schedule, NumbersThatMakeNoScheduleAreNamed) {

@@ -76,6 +76,7 @@ TEST_P(TraceReaderTest, ReadsWhatWasWritten) {
   EXPECT_EQ(trace->info.rank(), 3);
   EXPECT_EQ(trace->info.window(), 2);
   EXPECT_EQ(trace->info.clock().begin_nanoseconds(), 5);
+  EXPECT_EQ(ReadTraceInfo(Path())->host(), "node7");
   ASSERT_EQ(trace->tracks.size(), 1);
   EXPECT_EQ(trace->tracks[0].name, "main \"thread\"");
   EXPECT_EQ(trace->tracks[0].sort_index, 7);
@@ -95,13 +96,6 @@ TEST_P(TraceReaderTest, ReadsWhatWasWritten) {
     EXPECT_EQ(event.flow, expected[i].flow) << i;
     EXPECT_EQ(event.flow_id, expected[i].flow_id) << i;
   }
-}
-
-TEST_P(TraceReaderTest, InfoIsReadAlone) {
-  Write();
-  const absl::StatusOr<TraceInfo> info = ReadTraceInfo(Path());
-  ASSERT_TRUE(info.ok()) << info.status();
-  EXPECT_EQ(info->host(), "node7");
 }
 
 TEST_P(TraceReaderTest, OfATruncatedFileEveryWholeEventIsKept) {
