@@ -238,6 +238,7 @@ TEST_F(OwnTimeTest, IsWhatIsNeitherInCollectivesNorWithoutACpu) {
 
 TEST_F(OwnTimeTest, OfACollectiveThatBeganBeforeCountsWhatIsInside) {
   const StopwatchStats stats = Train([&] {
+    stopwatch_.Start("step");
     stopwatch_.Start("allreduce");
     Pass(5);
     {
@@ -248,9 +249,11 @@ TEST_F(OwnTimeTest, OfACollectiveThatBeganBeforeCountsWhatIsInside) {
       Pass(3);
       stopwatch_.End("layer");
     }
+    stopwatch_.End("step");
   });
   EXPECT_NEAR(Own(stats, "forward").all().seconds(), 0.003, 1e-6);
   EXPECT_NEAR(Own(stats, "layer").all().seconds(), 0.003, 1e-6);
+  EXPECT_NEAR(Own(stats, "step").all().seconds(), 0.003, 1e-6);
 }
 
 TEST_F(OwnTimeTest, InShortIterationsTheKernelIsAskedOnceInFourMilliseconds) {
@@ -352,16 +355,40 @@ TEST_F(OwnTimeTest, CollectivesThatOverlapAreSubtractedOnce) {
   EXPECT_EQ(arrivals[1].arrivals.back().inside, 7'000'000);
 }
 
-TEST_F(OwnTimeTest, IsKnownWithWhatWasTakenToo) {
-  int iteration = 0;
-  const StopwatchStats stats = Train([&] {
-    const Stopwatch::Scope forward(stopwatch_, "forward");
-    Pass(10);
-    if (++iteration > kIterations / 2) LoseCpu(30);
-  });
-  for (const OwnTimeStats& own : {Own(stats, "forward"), stats.own_work().time()}) {
-    EXPECT_NEAR(own.all().seconds(), 0.010, 1e-6);
-    EXPECT_NEAR(own.all_with_taken().seconds(), 0.025, 2e-3);
+void ExpectSteadyTime(const SteadyTimeStats& found, const std::vector<uint64_t>& milliseconds) {
+  SteadyTimeRecorder recorder;
+  for (const uint64_t duration : milliseconds) recorder.Add(1e-3 * static_cast<double>(duration));
+  const SteadyTime expected = recorder.Finish().value();
+  EXPECT_NEAR(found.seconds(), expected.seconds, 1e-7);
+  EXPECT_NEAR(found.standard_error(), expected.standard_error, 1e-7);
+  EXPECT_NEAR(found.degrees_of_freedom(), expected.degrees_of_freedom, 1e-3);
+  EXPECT_EQ(found.count(), expected.count);
+  EXPECT_EQ(found.block_iterations(), expected.block_iterations);
+  ASSERT_EQ(found.block_size(), expected.num_blocks);
+  for (int i = 0; i < found.block_size(); ++i) EXPECT_NEAR(found.block(i), expected.blocks[i], 1e-7);
+}
+
+TEST_F(OwnTimeTest, IsKnownWithWhatWasTakenTooAndByTheWindow) {
+  std::vector<uint64_t> own, with_taken;
+  StopwatchStats stats;
+  for (int window = 0; window < 2; ++window) {
+    own.clear();
+    with_taken.clear();
+    stats = Train([&] {
+      const Stopwatch::Scope forward(stopwatch_, "forward");
+      own.push_back(10 + own.size() % 7);
+      with_taken.push_back(own.back() + (window > 0 && own.size() % 2 == 0 ? 30 : 0));
+      Pass(own.back());
+      LoseCpu(with_taken.back() - own.back());
+    });
+    stopwatch_.CloseWindow();
+  }
+  stopwatch_.Stats(&stats);
+  for (const OwnTimeStats& found : {Own(stats, "forward"), stats.own_work().time()}) {
+    ExpectSteadyTime(found.window(), own);
+    ExpectSteadyTime(found.window_with_taken(), with_taken);
+    EXPECT_EQ(found.all().count(), 2 * kIterations + 1);
+    EXPECT_EQ(found.all_with_taken().count(), 2 * kIterations + 1);
   }
 }
 
@@ -375,6 +402,14 @@ TEST_F(OwnTimeTest, OfAnInnerMeasurementOnlyIterationsWithTheCpuCount) {
   });
   ASSERT_TRUE(Own(stats, "attention").has_all());
   EXPECT_NEAR(Own(stats, "attention").all().seconds(), 0.010, 1e-6);
+  // One part in fifty of the work may be taken.
+  const StopwatchStats later = Train([&] {
+    const Stopwatch::Scope forward(stopwatch_, "forward");
+    const Stopwatch::Scope norm(stopwatch_, "norm");
+    Pass(50);
+    LoseCpu(1);
+  });
+  EXPECT_NEAR(Own(later, "norm").all().seconds(), 0.051, 1e-6);
 }
 
 TEST_F(OwnTimeTest, WithoutACpuWhileAnArrivalIsTakenDownItIsNoLater) {
@@ -386,17 +421,6 @@ TEST_F(OwnTimeTest, WithoutACpuWhileAnArrivalIsTakenDownItIsNoLater) {
   const std::vector<StopwatchArrivals> arrivals = stopwatch_.TakeArrivals();
   ASSERT_EQ(arrivals.size(), 1u);
   EXPECT_EQ(arrivals[0].arrivals[0].nanoseconds, static_cast<int64_t>(arrived));
-}
-
-TEST_F(OwnTimeTest, AWindowEndsWhereItIsClosed) {
-  Train([&] { Pass(10); });
-  stopwatch_.CloseWindow();
-  const StopwatchStats stats = Train([&] { Pass(20); });
-  EXPECT_NEAR(stats.own_work().time().window().seconds(), 0.010, 1e-6);
-  stopwatch_.CloseWindow();
-  StopwatchStats later;
-  stopwatch_.Stats(&later);
-  EXPECT_NEAR(later.own_work().time().window().seconds(), 0.020, 1e-6);
 }
 
 TEST(ThreadTimes, AreReadFromSchedstat) {

@@ -21,7 +21,11 @@ inline std::atomic<uint64_t> now_ns{1};
 inline int64_t Now() { return static_cast<int64_t>(now_ns / 1'000'000); }
 inline void Pass(uint64_t milliseconds) { now_ns += milliseconds * 1'000'000; }
 
-inline absl::Status NoDevice() { return absl::UnimplementedError("no device in this test"); }
+inline int num_device_calls = 0;
+inline absl::Status NoDevice() {
+  ++num_device_calls;
+  return absl::UnimplementedError("no device in this test");
+}
 
 inline Stopwatch::Environment EnvironmentWith(absl::Status (*synchronize_device)()) {
   Stopwatch::Environment environment{Clock([] { return now_ns.load(); })};

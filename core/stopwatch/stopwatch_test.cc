@@ -84,6 +84,7 @@ Places PlacesOf(const google::protobuf::RepeatedPtrField<ScopeStats>& scopes, co
 // Any sequence of scopes, and of "e", which calls start and end. What is off forgets all but names.
 TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
   std::mt19937 random(1);
+  const int device_calls_before = num_device_calls;
   Places places;
   for (int trial = 0; trial < 90; ++trial) {
     const int64_t num_iterations = 1 + random() % 9;
@@ -91,7 +92,7 @@ TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
     Stopwatch::Options options;
     options.num_warmup_iters = trial % 4;
     options.series_limit = 2 + random() % 9;
-    options.collective_measurements = {"b", "*e"};
+    if (trial % 2 == 0) options.collective_measurements = {"b", "*e"};
     options.print_every_n_iters = random() % 4;
     options.print = [&](const Stopwatch& of) { printed.push_back(of.num_measured_iters()); };
     Enable(options);
@@ -138,6 +139,15 @@ TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
       }
     }
     EXPECT_EQ(printed, expected_printed);
+    EXPECT_FALSE(Stats().has_cpu_usage());
+    EXPECT_TRUE(stopwatch_.SetCpuUsageMeasurement("a").ok());
+    stopwatch_.StartOneTime("load");
+    stopwatch_.EndOneTime("load");
+    testing::internal::CaptureStderr();
+    stopwatch_.End("load");
+    testing::internal::GetCapturedStderr();
+    EXPECT_THAT(Misuses(), ElementsAre("End(\"load\") without Start"));
+    EXPECT_EQ(Stats().one_time_size(), 1);
     EXPECT_EQ(stopwatch_.Snapshot().num_warmup_iters_done,
               std::min(num_iterations, options.num_warmup_iters));
     const StopwatchStats stats = Stats();
@@ -160,7 +170,8 @@ TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
       EXPECT_EQ(DurationStatistics::FromProto(measurement.per_interval()).value(), StatisticsOf(all));
       EXPECT_EQ(DurationStatistics::FromProto(measurement.per_iteration()).value(), StatisticsOf(sums));
       ExpectSeries(measurement.series(), series, options.series_limit);
-      EXPECT_EQ(measurement.collective(), measurement.name() == "b" || measurement.name() == "e");
+      EXPECT_EQ(measurement.collective(),
+                trial % 2 == 0 && (measurement.name() == "b" || measurement.name() == "e"));
       EXPECT_EQ(measurement.outermost(), places.count("/" + measurement.name()) > 0);
       const auto mean = [](const Statistics& of) {
         return of.count() > 0 ? std::optional<double>(of.mean()) : std::nullopt;
@@ -171,6 +182,7 @@ TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
     stopwatch_.Disable();
     EXPECT_EQ(stopwatch_.num_measured_iters(), 0);
   }
+  EXPECT_EQ(num_device_calls, device_calls_before);
 }
 
 TEST_F(StopwatchTest, AHandleServesSeveralStopwatches) {
@@ -184,6 +196,7 @@ TEST_F(StopwatchTest, AHandleServesSeveralStopwatches) {
     stopwatch->End(handle);
   }
   EXPECT_EQ(Stats("shared").per_interval().count(), 2);
+  EXPECT_EQ(other.Snapshot().measurements.at(0).per_interval.count(), 1);
 }
 
 TEST_F(StopwatchTest, ScopesOfOneNameAddUpOverThreads) {
