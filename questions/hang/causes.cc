@@ -56,7 +56,8 @@ class CauseFinder {
   void NoteContradiction(const Contradiction& contradiction);
   bool FindMismatches(const std::map<int32_t, std::set<std::vector<int>>>& parts_of_groups);
   void AddMismatch(const Mismatch& mismatch);
-  // A rank that is gone waited for one that is still there and stands: that may be why it is gone.
+  // A rank that is gone waited for one that is still there and stands, or of which nothing is known: that may
+  // be why it is gone.
   bool IsConsequence(int rank) const;
   void FollowWaits();
   void AddEnd(int rank);
@@ -148,7 +149,7 @@ bool CauseFinder::IsConsequence(int rank) const {
   for (const std::vector<int>& end : graph_.Ends({rank})) {
     if (end.size() > 1) return true;
     const RankState& awaited = job_.ranks[end[0]];
-    if (end[0] == rank || !awaited.known()) continue;
+    if (!awaited.known()) return true;
     if (IsGone(awaited) ? WentBefore(awaited, job_.ranks[rank]) : waits_.Stands(end[0])) return true;
   }
   return false;
@@ -268,10 +269,6 @@ bool CauseFinder::AddThoseAtTheObserver(const std::vector<WaitGraph::Step>& cycl
 
 void CauseFinder::AddCycle(const std::vector<int>& ranks) {
   const std::vector<WaitGraph::Step> cycle = graph_.Cycle(ranks);
-  for (const int rank : ranks) {
-    if (!job_.ranks[rank].known()) ends_.unknown.push_back(rank);
-  }
-  if (cycle.empty()) return;
   if (!job_.records_entry) {
     // Whoever called the operation may have begun it as well.
     for (size_t i = 0; i < cycle.size(); ++i) {
@@ -311,10 +308,12 @@ void CauseFinder::FindNeverLeft(int32_t group) {
   const std::vector<int>& members = job_.groups[group].ranks;
   int64_t completed = -1;
   // If some never came to an operation, others completed it without them, and so they may have done without
-  // those that stand in it.
+  // those that stand in it. One of which nothing is known may not have come, unless all complete it together.
   int64_t came_to = std::numeric_limits<int64_t>::max();
+  bool all_known = true;
   for (const int rank : members) {
     const GroupPosition* const position = job_.ranks[rank].Position(group);
+    all_known = all_known && position != nullptr && job_.ranks[rank].known();
     if (position == nullptr) continue;
     completed = std::max(completed, position->completed);
     if (job_.ranks[rank].known()) came_to = std::min(came_to, position->entered);
@@ -334,7 +333,7 @@ void CauseFinder::FindNeverLeft(int32_t group) {
   // If most have not left, they are not to blame.
   if (2 * found.size() > members.size()) return;
   for (const auto& [rank, i] : found) {
-    if (!job_.ranks[rank].operations[i].synchronizes && found.size() > 1) continue;
+    if (!job_.ranks[rank].operations[i].synchronizes && (found.size() > 1 || !all_known)) continue;
     if (!waits_.Stands(rank) || IsGone(job_.ranks[rank])) continue;
     size_t& first = never_left_.emplace(rank, i).first->second;
     first = std::min(first, i);
