@@ -83,6 +83,13 @@ TEST(CauseText, SaysEachKindOfOneRankAndOfTwoWithThoseThatWait) {
   }
 }
 
+TEST(CauseText, SaysByWhomADeadRankWasEnded) {
+  JobState job = Job();
+  job.ranks[1].terminated_ns = kSecond;
+  EXPECT_EQ(Describe(job, {Cause(HangCause::DEAD, 1, {}, 0)}),
+            "rank 1 is dead: its process is gone, ended by SIGTERM");
+}
+
 TEST(CauseText, SaysWhereTheFirstThreeAre) {
   JobState job = Job();
   std::vector<HangCause> causes;
