@@ -189,7 +189,9 @@ class TreeComparer {
 
   // Every tensor and value below, one by one.
   void AddAll(const std::string& path, CompareStatus status, const Value& value) {
-    if (value.is_map() && !value.map().empty()) {
+    if (IsOrStandsForATensor(value)) {
+      Add(path, status, "a tensor");
+    } else if (value.is_map() && !value.map().empty()) {
       for (const auto& [name, child] : value.map()) AddAll(JoinPath(path, name), status, child);
     } else if (value.is_list() && !value.list().empty()) {
       for (size_t i = 0; i < value.list().size(); ++i) {

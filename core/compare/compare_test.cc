@@ -284,6 +284,8 @@ TEST_F(CompareTest, StatisticsTellNothingWithoutADigest) {
                 ElementsAre(Pair("a", CompareStatus::kCouldNotCompare)));
   }
   EXPECT_EQ(CompareTrees(statistics("max"), ValueMap{{"a", 4}}).verdict(), Verdict::kDifferent);
+  EXPECT_THAT(Statuses(CompareTrees(statistics("max"), ValueMap())),
+              ElementsAre(Pair("a", CompareStatus::kMissing)));
 }
 
 TEST_F(CompareTest, DumpWithoutDTypesIsComparedAsNumbers) {
