@@ -1,518 +1,389 @@
-// On real ranks.
-
 #include "ott/dist/check/cross_check.h"
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
+#include <thread>
+#include <tuple>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/dist/check/verdict.h"
-#include "ott/dist/comm/ranks_gtest.h"
+#include "ott/dist/comm/simulated_communicator.h"
 #include "ott/dist/directory/run_directory.h"
 
 namespace ott {
 namespace {
 
-using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::HasSubstr;
 
-constexpr int kIteration = 20;
+constexpr int kCheckedIteration = 20;
+constexpr auto kTimeout = std::chrono::seconds(60);
 
-Deadline ForTests() { return Deadline::After(std::chrono::seconds(60)); }
+std::string HostOf(int rank) { return absl::StrCat("node", rank); }
 
-CrossCheckConfig Config(const std::string& reference = "") {
-  CrossCheckConfig config;
-  config.mutable_iterations()->set_every(10);
-  config.set_reference_run(reference);
-  config.mutable_reference_tolerance()->set_atol(1e-6);
-  return config;
+// Runs each rank's part in a thread of its own.
+void OnRanks(int size, const std::function<void(int, Communicator&)>& part) {
+  std::vector<std::string> hosts;
+  for (int rank = 0; rank < size; ++rank) hosts.push_back(HostOf(rank));
+  const auto ranks = CreateSimulatedCommunicators(hosts);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] { part(rank, *ranks[rank]); });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
-struct Model {
-  std::vector<float> weights = std::vector<float>(64 * 32, 0.25f);
-  std::vector<float> scratch = {static_cast<float>(TestRanks().rank())};
+// Stands for a library that gathers.
+CrossCheck::Collectives CollectivesOf(Communicator& ranks) {
+  const std::shared_ptr<Communicator> library = *ranks.Split(0, 0, Deadline::After(kTimeout));
+  CrossCheck::Collectives collectives;
+  collectives.all_gather = [library](std::string_view bytes, Deadline deadline) {
+    return library->AllGather(bytes, deadline);
+  };
+  collectives.are_equal = [library](absl::Span<const uint64_t> words, Deadline deadline) {
+    const std::string mine(reinterpret_cast<const char*>(words.data()), 8 * words.size());
+    const std::vector<std::string> all = *library->AllGather(mine, deadline);
+    return absl::StatusOr<bool>(std::count(all.begin(), all.end(), mine) == library->size());
+  };
+  return collectives;
+}
 
-  Value Tree() const {
-    return ValueMap{{"weights", TensorView(weights.data(), {64, 32})},
-                    {"scratch", TensorView(scratch.data(), {1})}};
+// Counts ranks along "outer" and "inner", which runs fastest.
+RankMeshes Meshes(int outer, int inner) {
+  Config meshes;
+  DeviceMesh& mesh = *meshes.add_mesh();
+  for (const auto& [name, size] : {std::pair("outer", outer), std::pair("inner", inner)}) {
+    MeshAxis& axis = *mesh.add_axes();
+    axis.set_name(name);
+    axis.set_size(size);
   }
-};
+  return *RankMeshes::Create(meshes.mesh(), outer * inner);
+}
 
-// With messages alone, and where a library gathers, too: the verdicts are the same.
-class CrossCheckTest : public testing::TestWithParam<bool> {
+NamedTensor ScalarAt(const std::string& path, const float& value) {
+  return {path, Tensor{TensorView(&value, {1}), nullptr}};
+}
+
+// Returns the outcome for ranks that hold `values` of what all should have; the first decides, and some have
+// nothing.
+Outcome OutcomeOf(const std::vector<std::optional<float>>& values, bool has_tolerance) {
+  if (values.size() == 1 || !values[0]) return NOT_COMPARED;
+  const auto differs = [&](const std::optional<float>& value) { return value && *value != *values[0]; };
+  const bool any_differs = std::any_of(values.begin(), values.end(), differs);
+  if (any_differs && !has_tolerance) return DIFFERENT;
+  if (std::count(values.begin(), values.end(), std::nullopt) > 0) return NOT_COMPARED;
+  return any_differs ? WITHIN_TOLERANCE : BITWISE_EQUAL;
+}
+
+TEST(CrossCheck, OfAnyRanksEachCheckSaysWhatTheDefinitionSays) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 250; ++trial) {
+    const auto one_in = [&](int n) { return random() % n == 0; };
+    const int outer = 1 + static_cast<int>(random() % 3), inner = 1 + static_cast<int>(random() % 2);
+    const int size = outer * inner;
+    CrossCheckConfig config;
+    const bool has_shards = !one_in(3), has_distinct = !one_in(3), same_data = one_in(2);
+    const bool names_replicas = one_in(2), has_replicas = !one_in(4), has_reference = one_in(3);
+    const int tolerance = random() % 2 == 0 ? 0 : static_cast<int>(random() % 3);
+    if (tolerance == 1) config.mutable_replica_tolerance()->set_atol(1);
+    if (tolerance == 2) config.mutable_replica_tolerance()->set_rtol(1);
+    if (names_replicas) config.add_replicated("r*");
+    if (has_reference) config.set_reference_run("/none");
+    if (has_distinct) config.add_distinct("d");
+    if (same_data) config.add_same_data_along("inner");
+    if (has_shards) {
+      config.add_sharded()->add_paths("s");
+      config.mutable_sharded(0)->add_along("inner");
+    }
+    std::vector<float> replica(size), shard(size), own(size);
+    std::vector<int> problems;
+    for (int rank = 0; rank < size; ++rank) {
+      for (float* const value : {&replica[rank], &shard[rank]}) *value = one_in(6) ? 2 : 1;
+      own[rank] = static_cast<float>(random() % 12);
+      if (one_in(9)) problems.push_back(rank);
+    }
+    const auto has_problem = [&](int rank) { return std::count(problems.begin(), problems.end(), rank) > 0; };
+    const bool collectives = one_in(2);
+    std::vector<std::optional<CrossCheckVerdict>> replicas(size), distinct(size);
+    std::vector<std::vector<CrossCheckVerdict>> shards(size);
+    OnRanks(size, [&](int rank, Communicator& ranks) {
+      const auto check = *CrossCheck::Create(ranks, config, kTimeout,
+                                             collectives ? CollectivesOf(ranks) : CrossCheck::Collectives(),
+                                             Meshes(outer, inner));
+      std::vector<NamedTensor> tensors;
+      if (has_distinct) tensors.push_back(ScalarAt("d", own[rank]));
+      if (has_shards) tensors.push_back(ScalarAt("s", shard[rank]));
+      if (has_replicas) tensors.push_back(ScalarAt("r", replica[rank]));
+      const absl::Status problem = has_problem(rank) ? absl::InternalError("no copy") : absl::OkStatus();
+      replicas[rank] = check->CheckReplicas(kCheckedIteration, tensors, problem);
+      shards[rank] = check->CheckShards(kCheckedIteration, tensors, problem);
+      distinct[rank] = check->CheckDistinct(kCheckedIteration, tensors, problem);
+    });
+
+    // The part of rank 0 and of all others of `of`, by rank.
+    const auto values_of = [&](const std::vector<int>& of, const std::vector<float>& values) {
+      std::vector<std::optional<float>> those;
+      for (const int rank : of)
+        those.push_back(has_problem(rank) ? std::nullopt : std::optional(values[rank]));
+      return those;
+    };
+    const auto expect_missing = [&](const std::vector<int>& of, const CrossCheckVerdict& verdict) {
+      std::vector<int> missing;
+      std::copy_if(of.begin(), of.end(), std::back_inserter(missing), has_problem);
+      EXPECT_THAT(verdict.missing_ranks(), ElementsAreArray(missing)) << verdict.DebugString();
+      for (const int rank : missing) {
+        EXPECT_THAT(verdict.reason(), HasSubstr(absl::StrCat("rank ", rank, " (node", rank, "): no copy")));
+      }
+      EXPECT_EQ(verdict.atol(), tolerance == 1);
+      EXPECT_EQ(verdict.rtol(), tolerance == 2);
+      EXPECT_EQ(verdict.iteration(), kCheckedIteration);
+    };
+    std::vector<int> all(size);
+    for (int rank = 0; rank < size; ++rank) all[rank] = rank;
+    const bool left_out = (size == 1 && has_reference) || (!has_replicas && !names_replicas &&
+                                                           problems.empty() && (has_shards || has_distinct));
+    std::vector<Outcome> of_shards(size);
+    for (int rank = 0; rank < size; ++rank) {
+      ASSERT_EQ(replicas[rank].has_value(), !left_out) << trial;
+      if (!left_out) {
+        EXPECT_EQ(replicas[rank]->outcome(),
+                  has_replicas ? OutcomeOf(values_of(all, replica), tolerance > 0) : NOT_COMPARED)
+            << replicas[rank]->DebugString();
+        EXPECT_EQ(replicas[rank]->worst_outcome(), replicas[rank]->outcome());
+        EXPECT_EQ(replicas[rank]->mode(), REPLICAS);
+        expect_missing(all, *replicas[rank]);
+      }
+
+      ASSERT_EQ(shards[rank].size(), has_shards && (outer > 1 || !has_reference) ? 1u : 0u);
+      if (!shards[rank].empty()) {
+        std::vector<int> same_part;
+        for (int other = rank % inner; other < size; other += inner) same_part.push_back(other);
+        of_shards[rank] = OutcomeOf(values_of(same_part, shard), tolerance > 0);
+        EXPECT_EQ(shards[rank][0].outcome(), of_shards[rank]) << shards[rank][0].DebugString();
+        EXPECT_EQ(shards[rank][0].mode(), SHARDS);
+        EXPECT_EQ(shards[rank][0].rank(), rank);
+        expect_missing(same_part, shards[rank][0]);
+        EXPECT_THAT(shards[rank][0].reason(), HasSubstr(outer == 1 ? "each part is on one rank only" : ""));
+      }
+
+      ASSERT_EQ(distinct[rank].has_value(), has_distinct);
+      if (!has_distinct) continue;
+      bool is_twice = false;
+      for (const int a : all) {
+        for (const int b : all) {
+          const bool should_differ = a != b && (!same_data || a / inner != b / inner);
+          is_twice = is_twice || (should_differ && own[a] == own[b] && !has_problem(a) && !has_problem(b));
+        }
+      }
+      const bool not_compared = size == 1 || !problems.empty();
+      EXPECT_EQ(distinct[rank]->outcome(), is_twice       ? DIFFERENT
+                                           : not_compared ? NOT_COMPARED
+                                                          : ALL_DISTINCT)
+          << distinct[rank]->DebugString();
+    }
+    if (shards[0].empty()) continue;
+    const int worst = static_cast<int>(
+        std::max_element(of_shards.begin(), of_shards.end(),
+                         [](Outcome a, Outcome b) { return SeverityOf(a) < SeverityOf(b); }) -
+        of_shards.begin());
+    const bool passes = SeverityOf(of_shards[worst]) < SeverityOf(NOT_COMPARED);
+    for (int rank = 0; rank < size; ++rank) {
+      EXPECT_EQ(shards[rank][0].worst_outcome(), of_shards[worst]);
+      EXPECT_EQ(shards[rank][0].worst_rank(), worst);
+      EXPECT_EQ(shards[rank][0].worst_finding(), passes ? "" : FormatFinding(shards[worst][0]));
+    }
+  }
+}
+
+TEST(CrossCheck, ForAnyFailuresAllRanksActOnTheEarliest) {
+  std::mt19937 random(2);
+  for (int trial = 0; trial < 100; ++trial) {
+    constexpr int kRounds = 4;
+    const int size = 1 + static_cast<int>(random() % 4);
+    const bool collectives = random() % 2 == 0;
+    // By round and rank.
+    std::vector<std::vector<std::vector<CrossCheckVerdict>>> failed(kRounds);
+    std::vector<std::optional<CrossCheckVerdict>> expected(kRounds);
+    std::vector<bool> diverged(kRounds, false);
+    for (int round = 0; round < kRounds; ++round) {
+      diverged[round] = round > 0 && diverged[round - 1];
+      failed[round].resize(size);
+      std::vector<std::tuple<int64_t, int, bool, int, CrossCheckVerdict>> issued;
+      for (int rank = 0; rank < size; ++rank) {
+        bool has_issued = false;
+        for (uint32_t i = random() % 4 == 0 ? random() % 3 : 0; i > 0; --i) {
+          CrossCheckVerdict& verdict = failed[round][rank].emplace_back();
+          verdict.set_iteration(random() % 2);
+          verdict.set_mode(random() % 2 == 0 ? REPLICAS : REFERENCE);
+          verdict.set_rank(rank);
+          verdict.set_worst_rank(static_cast<int>(random() % size));
+          verdict.set_reason(absl::StrCat("reason ", i));
+          if (random() % 3 > 0) verdict.set_worst_outcome(DIFFERENT);
+          CrossCheckVerdict shown = verdict;
+          verdict.add_tensor_errors()->set_tensor("w");
+          diverged[round] = true;
+          if (has_issued || verdict.worst_outcome() == OUTCOME_UNKNOWN) continue;
+          has_issued = true;
+          issued.emplace_back(verdict.iteration(), verdict.mode(), verdict.worst_rank() != rank, rank, shown);
+        }
+      }
+      const auto first = std::min_element(issued.begin(), issued.end(), [](const auto& a, const auto& b) {
+        const auto order = [](const auto& of) {
+          return std::tuple(std::get<0>(of), std::get<1>(of), std::get<2>(of), std::get<3>(of));
+        };
+        return order(a) < order(b);
+      });
+      if (first != issued.end()) expected[round] = std::get<4>(*first);
+    }
+    OnRanks(size, [&](int rank, Communicator& ranks) {
+      const auto check = *CrossCheck::Create(ranks, {}, kTimeout,
+                                             collectives ? CollectivesOf(ranks) : CrossCheck::Collectives());
+      for (int round = 0; round < kRounds; ++round) {
+        const CrossCheck::Decision decision = check->AgreeOnDivergence(failed[round][rank]);
+        EXPECT_EQ(decision.diverged, diverged[round]);
+        ASSERT_EQ(decision.verdict.has_value(), expected[round].has_value()) << round;
+        if (!decision.verdict) continue;
+        EXPECT_EQ(decision.verdict->SerializeAsString(), expected[round]->SerializeAsString());
+      }
+    });
+  }
+}
+
+// Rank 0 of the reference run has "a" and "b", both 1.
+class CrossCheckReferenceTest : public testing::Test {
  protected:
   void SetUp() override {
-    // One folder for all ranks.
-    std::string dir = std::string(std::getenv("TEST_TMPDIR")) + "/" +
-                      testing::UnitTest::GetInstance()->current_test_info()->name();
-    ASSERT_TRUE(TestRanks().Broadcast(0, &dir, ForTests()).ok());
-    reference_ = dir;
-    if (TestRanks().rank() == 0) std::filesystem::remove_all(reference_);
-    ASSERT_TRUE(TestRanks().Barrier(ForTests()).ok());
-  }
-
-  // Each rank's dump of its model, and run.json.
-  void WriteReference(const Model& model, const Model* gradients = nullptr,
-                      int world_size = TestRanks().size()) {
-    const int rank = TestRanks().rank();
-    std::filesystem::create_directories(DumpsDirectory(reference_, rank));
-    if (rank == 0) {
-      RunInfo info;
-      info.set_world_size(world_size);
-      ASSERT_TRUE(WriteRunInfo(reference_, info).ok());
-    }
-    const Value tensors = model.Tree();
-    const Value grads = gradients == nullptr ? Value() : gradients->Tree();
+    const std::string dir = testing::TempDir() + "/cross_check_reference";
+    std::filesystem::remove_all(dir);
+    std::filesystem::create_directories(DumpsDirectory(dir, 0));
+    RunInfo info;
+    info.set_world_size(1);
+    ASSERT_TRUE(WriteRunInfo(dir, info).ok());
+    const Value tree = Tree(1, 1);
     DumpContents contents;
-    contents.tensors.tree = &tensors;
-    contents.tensors.format = [](std::string_view) { return DumpFormat::kBinary; };
-    if (gradients != nullptr) contents.grads.tree = &grads;
-    ASSERT_TRUE(
-        WriteDump(DumpsDirectory(reference_, rank) + "/" + std::to_string(kIteration), contents).ok());
-    ASSERT_TRUE(TestRanks().Barrier(ForTests()).ok());
+    contents.tensors.tree = &tree;
+    ASSERT_TRUE(WriteDump(DumpPath(dir, 0, kCheckedIteration), contents).ok());
+    config_.set_reference_run(dir);
+    config_.add_reference_ranks(0);
   }
 
-  std::unique_ptr<CrossCheck> Create(const CrossCheckConfig& config) {
-    CrossCheck::Collectives collectives;
-    if (GetParam()) {
-      const std::shared_ptr<Communicator> library = *TestRanks().Split(0, 0, ForTests());
-      collectives.all_gather = [library](std::string_view bytes, Deadline deadline) {
-        return library->AllGather(bytes, deadline);
-      };
-      collectives.are_equal = [library](absl::Span<const uint64_t> words, Deadline deadline) {
-        const std::string mine(reinterpret_cast<const char*>(words.data()), 8 * words.size());
-        const std::vector<std::string> all = *library->AllGather(mine, deadline);
-        return absl::StatusOr<bool>(std::count(all.begin(), all.end(), mine) == library->size());
-      };
-    }
-    auto check = CrossCheck::Create(TestRanks(), config, std::chrono::seconds(60), collectives, Meshes());
-    EXPECT_TRUE(check.ok()) << check.status();
-    return *std::move(check);
-  }
+  static Value Tree(double a, double b) { return ValueMap{{"a", a}, {"b", b}}; }
 
-  // "whole" is one part, "rank" a part each, and "half" a part for each second rank where they are even in
-  // number.
-  static RankMeshes Meshes() {
-    const int size = TestRanks().size();
-    ott::Config meshes;
-    const auto add = [&](DeviceMesh& mesh, const char* name, int axis_size) {
-      MeshAxis& axis = *mesh.add_axes();
-      axis.set_name(name);
-      axis.set_size(axis_size);
-    };
-    DeviceMesh& whole = *meshes.add_mesh();
-    add(whole, "whole", 1);
-    add(whole, "rank", size);
-    if (size % 2 == 0) {
-      DeviceMesh& halves = *meshes.add_mesh();
-      add(halves, "outer", size / 2);
-      add(halves, "half", 2);
-    }
-    return *RankMeshes::Create(meshes.mesh(), size);
-  }
-
-  std::string reference_;
+  CrossCheckConfig config_;
 };
 
-TEST_P(CrossCheckTest, SelectsIterations) {
-  const auto check = Create(Config());
-  EXPECT_TRUE(check->Selects(20));
-  EXPECT_FALSE(check->Selects(21));
-  CrossCheckConfig config = Config();
-  config.clear_iterations();
-  EXPECT_TRUE(Create(config)->Selects(21));
-}
-
-TEST_P(CrossCheckTest, RefusesABadConfiguration) {
-  CrossCheckConfig config = Config();
-  config.mutable_reference_tolerance()->set_rtol(std::numeric_limits<double>::quiet_NaN());
-  EXPECT_TRUE(absl::IsInvalidArgument(CrossCheck::Create(TestRanks(), config).status()));
-  config = Config();
-  config.mutable_iterations()->set_every(-1);
-  EXPECT_TRUE(absl::IsInvalidArgument(CrossCheck::Create(TestRanks(), config).status()));
-}
-
-TEST_P(CrossCheckTest, WhatOneRankCannotReadIsAnErrorOfAll) {
-  CrossCheckConfig config = Config();
-  if (TestRanks().rank() == 1) config.set_reference_tolerances(reference_ + "/tolerances.textproto");
-  const absl::Status status = CrossCheck::Create(TestRanks(), config).status();
-  EXPECT_TRUE(absl::IsNotFound(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 ("));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("tolerances.textproto"));
-}
-
-TEST_P(CrossCheckTest, ChecksOnlyTheReplicatedTensors) {
-  CrossCheckConfig config = Config();
-  config.add_replicated("wei*");
-  const Model model;
-  const CrossCheckVerdict verdict = *Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
-  EXPECT_EQ(verdict.outcome(), BITWISE_EQUAL) << FormatVerdict(verdict);
-  EXPECT_EQ(verdict.num_tensors(), 1);
-}
-
-TEST_P(CrossCheckTest, AGlobThatMatchesNothingIsNoPass) {
-  CrossCheckConfig config = Config();
-  config.add_replicated("gradients.*");
-  const Model model;
-  const CrossCheckVerdict verdict = *Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
-  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
-}
-
-TEST_P(CrossCheckTest, EachGlobAndKindThatMatchesNothingIsNoPassAndNamed) {
-  CrossCheckConfig config = Config();
-  config.add_replicated("weights");
-  config.add_replicated("wieghts*");
-  config.add_replicated("layers[0].w");
-  const Model model;
-  CrossCheckVerdict verdict = *Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
-  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
-  EXPECT_EQ(verdict.reason(),
-            "replicated: \"wieghts*\" matches no tensor; replicated: \"layers[0].w\" matches no tensor");
-
-  config = Config();
-  config.add_kinds(TENSOR_KIND_PARAMETER);
-  config.add_kinds(TENSOR_KIND_OPTIMIZER_STATE);
-  TensorsOfKind& parameters = *config.add_tensor_kinds();
-  parameters.set_kind(TENSOR_KIND_PARAMETER);
-  parameters.add_paths("weights");
-  parameters.add_paths("bias");
-  verdict = *Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
-  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
-  EXPECT_EQ(verdict.reason(),
-            "tensor_kinds: \"bias\" matches no tensor; no tensor is TENSOR_KIND_OPTIMIZER_STATE");
-
-  config = Config();
-  ShardedTensors& sharded = *config.add_sharded();
-  sharded.add_paths("weights");
-  sharded.add_paths("experts.*");
-  sharded.add_along("whole");
-  verdict = Create(config)->CheckShards(kIteration, ListTensors(model.Tree()))[0];
-  EXPECT_EQ(verdict.worst_outcome(), NOT_COMPARED);
-  EXPECT_EQ(verdict.reason(), "sharded: \"experts.*\" matches no tensor");
-}
-
-TEST_P(CrossCheckTest, AGlobThatMatchesNothingHidesNoDifference) {
-  CrossCheckConfig config = Config();
-  config.add_replicated("weights");
-  config.add_replicated("wieghts*");
-  Model model;
-  if (TestRanks().rank() == 1) model.weights[3] = 1;
-  EXPECT_EQ(Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()))->outcome(), DIFFERENT);
-}
-
-TEST_P(CrossCheckTest, AKindThatIsNotThereIsNoPassAgainstTheReference) {
-  CrossCheckConfig config = Config(reference_);
-  config.add_kinds(TENSOR_KIND_OTHER);
-  config.add_kinds(TENSOR_KIND_GRADIENT);
-  const Model model;
-  WriteReference(model);
-  const CrossCheckVerdict verdict = Create(config)->CheckReference(kIteration, model.Tree(), nullptr);
-  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
-  EXPECT_THAT(verdict.reason(), HasSubstr("no tensor is TENSOR_KIND_GRADIENT"));
-}
-
-TEST_P(CrossCheckTest, FindsTheFlippedBit) {
-  Model model;
-  const int culprit = TestRanks().size() - 1;
-  if (TestRanks().rank() == culprit) model.weights[517] = 0.25f + 0x1p-25f;  // its lowest bit
-  CrossCheckConfig config = Config();
-  config.add_replicated("weights");
-  const CrossCheckVerdict verdict = *Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
-  EXPECT_EQ(verdict.outcome(), DIFFERENT);
-  EXPECT_EQ(verdict.tensor(), "weights");
-  ASSERT_EQ(verdict.differences_size(), 1);
-  EXPECT_THAT(verdict.differences(0).index(), ElementsAre(16, 5));
-  EXPECT_THAT(verdict.differences(0).flipped_bits(), ElementsAre(0));
-  EXPECT_EQ(verdict.differences(0).ulp_distance(), 1);
-  EXPECT_EQ(verdict.has_majority(), TestRanks().size() > 2);
-  if (TestRanks().size() > 2) {
-    EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(culprit));
-  }
-}
-
-TEST_P(CrossCheckTest, WhatDiffersAmongReplicasIsCountedByKind) {
-  const std::vector<float> same = {1};
-  const std::vector<float> own = {static_cast<float>(TestRanks().rank())};
-  const auto view = [](const std::vector<float>& values) { return TensorView(values.data(), {1}); };
-  const Value tree = ValueMap{{"optimizer", ValueMap{{"m", view(same)}}},
-                              {"weights", ValueMap{{"b", view(own)}, {"a", view(own)}, {"c", view(same)}}},
-                              {"loss", view(same)}};
-  const CrossCheckVerdict verdict = *Create(Config())->CheckReplicas(kIteration, ListTensors(tree));
-  EXPECT_EQ(verdict.outcome(), DIFFERENT);
-  EXPECT_THAT(FormatVerdict(verdict),
-              HasSubstr("differ: parameters 2 of 3, optimizer state 0 of 1, others 0 of 1\n"));
-}
-
-TEST_P(CrossCheckTest, ShardsAreComparedWithTheReplicasOfTheSamePart) {
-  if (TestRanks().size() != 4) return;
-  const int rank = TestRanks().rank();
-  Model model;
-  for (float& weight : model.weights) weight = static_cast<float>(rank % 2);
-  CrossCheckConfig config = Config();
-  ShardedTensors& sharded = *config.add_sharded();
-  sharded.add_paths("weights");
-  sharded.add_along("half");
-  const auto check = Create(config);
-  std::vector<CrossCheckVerdict> verdicts = check->CheckShards(kIteration, ListTensors(model.Tree()));
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].mode(), SHARDS);
-  EXPECT_EQ(verdicts[0].worst_outcome(), BITWISE_EQUAL) << FormatVerdict(verdicts[0]);
-  EXPECT_EQ(verdicts[0].num_tensors(), 1);
-  EXPECT_EQ(check->CheckReplicas(kIteration, ListTensors(model.Tree()))->tensor(), "scratch");
-
-  if (rank == 3) model.weights[5] = 0.5f;
-  verdicts = check->CheckShards(kIteration, ListTensors(model.Tree()));
-  EXPECT_EQ(verdicts[0].worst_outcome(), DIFFERENT);
-  EXPECT_EQ(verdicts[0].worst_rank(), 1);
-  EXPECT_EQ(verdicts[0].outcome(), rank % 2 == 1 ? DIFFERENT : BITWISE_EQUAL);
-  if (rank % 2 == 1) {
-    EXPECT_FALSE(verdicts[0].has_majority());
-    EXPECT_THAT(verdicts[0].differences(0).ranks(), ElementsAre(3));
-    EXPECT_THAT(FormatVerdict(verdicts[0]), HasSubstr("replicas of a shard DIFFER in tensor \"weights\""));
-  } else {
-    // Nobody can tell which one of two replicas is wrong: neither is named.
-    EXPECT_THAT(FormatVerdict(verdicts[0]),
-                HasSubstr("replicas of rank 1's shard DIFFER in tensor \"weights\""));
-    EXPECT_THAT(FormatVerdict(verdicts[0]), HasSubstr("no majority, the ranks disagree"));
-  }
-}
-
-TEST_P(CrossCheckTest, WhereAllTensorsAreShardsTheReplicaCheckIsLeftOut) {
-  CrossCheckConfig config = Config();
-  ShardedTensors& sharded = *config.add_sharded();
-  sharded.add_paths("*");
-  sharded.add_along("whole");
-  Model model;
-  model.scratch = {0};
-  const auto check = Create(config);
-  EXPECT_EQ(check->CheckReplicas(kIteration, ListTensors(model.Tree())), std::nullopt);
-  EXPECT_EQ(check->CheckShards(kIteration, ListTensors(model.Tree()))[0].worst_outcome(), BITWISE_EQUAL);
-  // An empty set of tensors is no pass of either.
-  EXPECT_EQ(check->CheckReplicas(kIteration, {}), std::nullopt);
-  EXPECT_EQ(check->CheckShards(kIteration, {})[0].worst_outcome(), NOT_COMPARED);
-}
-
-TEST_P(CrossCheckTest, TheFirstDivergenceIsTheEarliestTensorOfAnyRankNotTheLowestRank) {
-  Model model;
-  WriteReference(model);
-  const int rank = TestRanks().rank();
-  const int culprit = TestRanks().size() - 1;
-  // A fault that is first on one rank shows later on all.
-  if (rank == culprit) model.weights[517] = 0.5f;
-  model.scratch[0] += 1;
-  const CrossCheckVerdict verdict =
-      Create(Config(reference_))->CheckReference(kIteration, model.Tree(), nullptr);
-  EXPECT_EQ(verdict.worst_rank(), culprit);
-  EXPECT_EQ(verdict.first_tensor(), "weights");
-  EXPECT_THAT(verdict.first_ranks(), ElementsAre(culprit));
-  const std::string size = std::to_string(TestRanks().size());
-  const std::string alone =
-      "on rank " + std::to_string(culprit) + " alone; " + size + " of " + size + " ranks differ\n";
-  EXPECT_THAT(FormatVerdict(verdict),
-              HasSubstr(rank == culprit ? "; first " + alone : "; the first is \"weights\", " + alone));
-}
-
-TEST_P(CrossCheckTest, ADifferenceOnAllRanksIsSaidToBeOnAll) {
-  Model model;
-  WriteReference(model);
-  model.weights[517] = 0.5f;
-  const CrossCheckVerdict verdict =
-      Create(Config(reference_))->CheckReference(kIteration, model.Tree(), nullptr);
-  EXPECT_EQ(verdict.worst_rank(), 0);
-  EXPECT_THAT(FormatVerdict(verdict),
-              HasSubstr("; on all " + std::to_string(TestRanks().size()) + " ranks\n"));
-}
-
-TEST_P(CrossCheckTest, ShardsWithoutReplicasNeedAReference) {
-  const int size = TestRanks().size();
-  CrossCheckConfig config = Config();
-  ShardedTensors& sharded = *config.add_sharded();
-  sharded.add_paths("weights");
-  sharded.add_along("rank");
-  Model model;
-  const std::vector<CrossCheckVerdict> verdicts =
-      Create(config)->CheckShards(kIteration, ListTensors(model.Tree()));
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].worst_outcome(), NOT_COMPARED);
-
-  // Rank 0's dump of the whole is the reference of all.
-  for (size_t i = 0; i < model.weights.size(); ++i) model.weights[i] = static_cast<float>(i);
-  model.scratch = {0};
-  WriteReference(model, nullptr, 1);
-  config.set_reference_run(reference_);
-  config.add_reference_ranks(0);
-  const auto check = Create(config);
-  const int64_t rows = 64 / size;
-  const auto shard = [&] {
-    return Value(
-        ValueMap{{"weights", TensorView(model.weights.data() + TestRanks().rank() * rows * 32, {rows, 32})},
-                 {"scratch", TensorView(model.scratch.data(), {1})}});
-  };
-  EXPECT_TRUE(check->CheckShards(kIteration, ListTensors(shard())).empty());
-  EXPECT_EQ(check->CheckReference(kIteration, shard(), nullptr).worst_outcome(), BITWISE_EQUAL);
-  if (TestRanks().rank() == 1) model.weights[rows * 32 + 33] += 1;
-  const CrossCheckVerdict verdict = check->CheckReference(kIteration, shard(), nullptr);
-  EXPECT_EQ(verdict.worst_outcome(), DIFFERENT);
-  EXPECT_EQ(verdict.worst_rank(), 1);
-  if (TestRanks().rank() == 1) {
-    EXPECT_THAT(verdict.differences(0).index(), ElementsAre(1, 1));
-  }
-}
-
-TEST_P(CrossCheckTest, ReplicasMayDifferByTheToleranceThatIsConfigured) {
-  CrossCheckConfig config = Config();
-  config.add_replicated("weights");
-  config.mutable_replica_tolerance()->set_atol(1e-3);
-  Model model;
-  model.weights[100] += 1e-4f * static_cast<float>(TestRanks().rank());
-  CrossCheckVerdict verdict = *Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
-  EXPECT_EQ(verdict.outcome(), WITHIN_TOLERANCE) << FormatVerdict(verdict);
-  EXPECT_NEAR(verdict.max_abs_error(), 1e-4 * (TestRanks().size() - 1), 1e-6);
-  if (TestRanks().rank() == 0) model.weights[100] += 1;
-  verdict = *Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
-  EXPECT_EQ(verdict.outcome(), DIFFERENT);
-  // Rank 0, which all are compared with first, is the culprit nevertheless.
-  if (TestRanks().size() == 4) {
-    EXPECT_TRUE(verdict.has_majority());
-    EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(0));
-    EXPECT_EQ(verdict.differences(0).element(), 100);
-  }
-}
-
-TEST_P(CrossCheckTest, AnEqualReferenceIsEqualBitForBit) {
-  const Model model;
-  WriteReference(model, &model);
-  const Value grads = model.Tree();
-  const CrossCheckVerdict verdict =
-      Create(Config(reference_))->CheckReference(kIteration, model.Tree(), &grads);
-  EXPECT_EQ(verdict.outcome(), BITWISE_EQUAL) << FormatVerdict(verdict);
-  EXPECT_EQ(verdict.worst_outcome(), BITWISE_EQUAL);
-  EXPECT_EQ(verdict.num_tensors(), 4);
-}
-
-TEST_P(CrossCheckTest, WithinToleranceIsSaidToDifferInItsBits) {
-  Model model;
-  WriteReference(model);
-  model.weights[3] += 1e-7f;
-  const CrossCheckVerdict verdict =
-      Create(Config(reference_))->CheckReference(kIteration, model.Tree(), nullptr);
-  EXPECT_EQ(verdict.outcome(), WITHIN_TOLERANCE) << FormatVerdict(verdict);
-  EXPECT_EQ(verdict.num_different_tensors(), 1);
-  EXPECT_GT(verdict.max_abs_error(), 0);
-}
-
-TEST_P(CrossCheckTest, ADifferenceFromTheReferenceOnOneRankIsKnownToAll) {
-  Model model;
-  WriteReference(model);
-  if (TestRanks().rank() == 1) model.weights[517] = 0.5f;
-  const CrossCheckVerdict verdict =
-      Create(Config(reference_))->CheckReference(kIteration, model.Tree(), nullptr);
-  EXPECT_EQ(verdict.worst_outcome(), DIFFERENT) << FormatVerdict(verdict);
-  EXPECT_EQ(verdict.worst_rank(), 1);
-  EXPECT_EQ(verdict.outcome(), TestRanks().rank() == 1 ? DIFFERENT : BITWISE_EQUAL);
-  if (TestRanks().rank() == 1) {
-    EXPECT_EQ(verdict.tensor(), "weights");
-    ASSERT_EQ(verdict.differences_size(), 1);
-    EXPECT_THAT(verdict.differences(0).index(), ElementsAre(16, 5));
-    EXPECT_EQ(verdict.differences(0).value(), "0.5");
-    EXPECT_EQ(verdict.differences(0).expected(), "0.25");
-  }
-}
-
-TEST_P(CrossCheckTest, NanAgainstANumberIsADifference) {
-  Model model;
-  WriteReference(model);
-  model.weights[0] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(Create(Config(reference_))->CheckReference(kIteration, model.Tree(), nullptr).outcome(),
-            DIFFERENT);
-}
-
-TEST_P(CrossCheckTest, AMissingReferenceIsNoPass) {
-  const Model model;
-  const CrossCheckVerdict verdict =
-      Create(Config(reference_))->CheckReference(kIteration, model.Tree(), nullptr);
-  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
-  EXPECT_THAT(verdict.reason(), HasSubstr(reference_));
-}
-
-TEST_P(CrossCheckTest, AMissingIterationIsNoPass) {
-  const Model model;
-  WriteReference(model);
-  const CrossCheckVerdict verdict = Create(Config(reference_))->CheckReference(10, model.Tree(), nullptr);
-  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
-  EXPECT_THAT(verdict.reason(), HasSubstr("in iteration 10; it has 1, from iteration 20 to 20"));
-}
-
-TEST_P(CrossCheckTest, AReferenceOfAnotherWorldSizeIsNoPass) {
-  const Model model;
-  WriteReference(model, nullptr, 8);
-  const CrossCheckVerdict verdict =
-      Create(Config(reference_))->CheckReference(kIteration, model.Tree(), nullptr);
-  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
-  EXPECT_THAT(verdict.reason(), HasSubstr("was made by 8 ranks, this run has"));
-}
-
-TEST_P(CrossCheckTest, OneRanksDumpsCanBeTheReferenceOfAll) {
-  Model model;
-  WriteReference(model, nullptr, 1);
-  model.scratch = {1};  // as on rank 1, whose dumps these are
-  CrossCheckConfig config = Config(reference_);
-  config.add_reference_ranks(1);
-  EXPECT_THAT(Create(config)->CheckReference(kIteration, model.Tree(), nullptr).reason(),
-              HasSubstr("has no rank 1"));
-  WriteReference(Model(), nullptr, 8);
-  const CrossCheckVerdict verdict = Create(config)->CheckReference(kIteration, model.Tree(), nullptr);
-  EXPECT_EQ(verdict.worst_outcome(), BITWISE_EQUAL) << FormatVerdict(verdict);
-  EXPECT_THAT(verdict.reference(), HasSubstr("rank_00001"));
-}
-
-TEST_P(CrossCheckTest, RanksCanBeMappedToThoseOfTheReference) {
-  Model model;
-  WriteReference(model, nullptr, 8);
-  CrossCheckConfig config = Config(reference_);
-  for (int rank = 0; rank < TestRanks().size(); ++rank)
-    config.add_reference_ranks(TestRanks().size() - 1 - rank);
-  model.scratch = {static_cast<float>(TestRanks().size() - 1 - TestRanks().rank())};
-  EXPECT_EQ(Create(config)->CheckReference(kIteration, model.Tree(), nullptr).worst_outcome(), BITWISE_EQUAL);
-  config.add_reference_ranks(0);
-  EXPECT_TRUE(absl::IsInvalidArgument(CrossCheck::Create(TestRanks(), config).status()));
-}
-
-TEST_P(CrossCheckTest, ATruncatedFileOnOneRankIsNoPassOnAnyRank) {
-  const Model model;
-  WriteReference(model);
-  if (TestRanks().rank() == 0) {
-    const std::string dump = DumpsDirectory(reference_, 0) + "/" + std::to_string(kIteration);
-    for (const auto& file : std::filesystem::directory_iterator(dump)) {
-      if (file.path().extension() == ".bin") std::filesystem::resize_file(file, 10);
+TEST_F(CrossCheckReferenceTest, AllRanksKnowWhatDiffersFirstOnWhichOfThem) {
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 60; ++trial) {
+    const int size = 1 + static_cast<int>(random() % 5);
+    const bool collectives = random() % 2 == 0;
+    std::vector<std::string> differs(
+        size);  // "a", "b", "" for nothing, or "?" if there is nothing to compare
+    for (std::string& first : differs) first = std::vector<std::string>{"a", "b", "", "", "?"}[random() % 5];
+    std::string first;
+    std::vector<int> first_ranks;
+    for (const char* const one : {"a", "b", "?", ""}) {
+      if (!first_ranks.empty()) break;
+      first = one;
+      for (int rank = 0; rank < size; ++rank) {
+        if (differs[rank] == one) first_ranks.push_back(rank);
+      }
     }
+    const std::map<std::string, Outcome> outcomes = {
+        {"a", DIFFERENT}, {"b", DIFFERENT}, {"?", NOT_COMPARED}, {"", BITWISE_EQUAL}};
+    const auto num_different = std::count_if(
+        differs.begin(), differs.end(), [&](const std::string& of) { return outcomes.at(of) == DIFFERENT; });
+    OnRanks(size, [&](int rank, Communicator& ranks) {
+      const auto check = *CrossCheck::Create(ranks, config_, kTimeout,
+                                             collectives ? CollectivesOf(ranks) : CrossCheck::Collectives());
+      EXPECT_TRUE(check->has_reference());
+      const std::string& mine = differs[rank];
+      const CrossCheckVerdict verdict = check->CheckReference(
+          kCheckedIteration, Tree(mine == "a" ? 2 : 1, mine == "a" || mine == "b" ? 2 : 1), nullptr,
+          mine == "?" ? absl::InternalError("no copy") : absl::OkStatus());
+      EXPECT_EQ(verdict.outcome(), outcomes.at(mine));
+      EXPECT_EQ(verdict.rank(), rank);
+      EXPECT_EQ(verdict.host(), HostOf(rank));
+      for (const FirstDifference& difference : verdict.differences()) {
+        EXPECT_THAT(difference.hosts(), testing::ElementsAre(HostOf(rank)));
+      }
+      const bool any_differs = num_different > 0;
+      EXPECT_EQ(verdict.tensor(), outcomes.at(mine) == DIFFERENT ? mine : "");
+      EXPECT_EQ(verdict.reason(), mine == "?" ? "no copy" : "");
+      EXPECT_EQ(verdict.worst_outcome(), outcomes.at(first));
+      EXPECT_EQ(verdict.worst_rank(), first_ranks[0]);
+      EXPECT_EQ(verdict.first_tensor(), any_differs ? first : "");
+      EXPECT_THAT(verdict.first_ranks(), ElementsAreArray(any_differs ? first_ranks : std::vector<int>()));
+      EXPECT_EQ(verdict.num_different_ranks(), num_different);
+      EXPECT_EQ(verdict.num_ranks(), size);
+    });
   }
-  ASSERT_TRUE(TestRanks().Barrier(ForTests()).ok());
-  const CrossCheckVerdict verdict =
-      Create(Config(reference_))->CheckReference(kIteration, model.Tree(), nullptr);
-  EXPECT_EQ(verdict.worst_outcome(), NOT_COMPARED) << FormatVerdict(verdict);
-  EXPECT_EQ(verdict.worst_rank(), 0);
 }
 
-TEST_P(CrossCheckTest, GradientsOnOneSideOnlyAreADifference) {
-  const Model model;
-  WriteReference(model, &model);
-  const CrossCheckVerdict verdict =
-      Create(Config(reference_))->CheckReference(kIteration, model.Tree(), nullptr);
-  EXPECT_EQ(verdict.outcome(), DIFFERENT);
-  EXPECT_THAT(verdict.reason(), HasSubstr("the reference has gradients, this run has none"));
+TEST_F(CrossCheckReferenceTest, WhereARankIsMissingTheOthersOutcomeIsNotKnown) {
+  // Each pair of ranks is a job of its own, and they wait side by side.
+  OnRanks(4, [this](int scene, Communicator&) {
+    const int there = scene / 2;
+    const bool differs = scene % 2 == 1;
+    OnRanks(2, [&](int rank, Communicator& ranks) {
+      const auto check = *CrossCheck::Create(ranks, config_, std::chrono::seconds(1));
+      if (rank != there) return;
+      const CrossCheckVerdict verdict =
+          check->CheckReference(kCheckedIteration, Tree(1, differs ? 2 : 1), nullptr);
+      EXPECT_EQ(verdict.outcome(), differs ? DIFFERENT : there == 0 ? BITWISE_EQUAL : NOT_COMPARED);
+      EXPECT_EQ(OutcomeOfAllRanks(verdict), differs ? DIFFERENT : NOT_COMPARED);
+      EXPECT_EQ(verdict.worst_outcome() == OUTCOME_UNKNOWN, there == 1 && !differs);
+      EXPECT_EQ(verdict.worst_rank(), there);
+      EXPECT_EQ(verdict.reason(), absl::StrCat("the other ranks' outcome is not known: nothing from rank ",
+                                               there == 0 ? "1" : "0 (node0) within 1 s"));
+      const CrossCheck::Decision decision = check->AgreeOnDivergence({verdict});
+      EXPECT_EQ(decision.diverged, there == 0);
+      EXPECT_EQ(decision.verdict.has_value(), there == 0);
+    });
+  });
 }
 
-INSTANTIATE_TEST_SUITE_P(Collectives, CrossCheckTest, testing::Bool());
+TEST(CrossCheck, RefusesABadConfigurationOnAllRanksAndNamesWhere) {
+  const auto expect = [](const std::function<void(int, CrossCheckConfig&)>& damage,
+                         const std::string& message) {
+    OnRanks(2, [&](int rank, Communicator& ranks) {
+      CrossCheckConfig config;
+      damage(rank, config);
+      const absl::Status status = CrossCheck::Create(ranks, config).status();
+      EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+    });
+  };
+  expect([](int, CrossCheckConfig& config) { config.mutable_iterations()->set_every(-1); }, "every");
+  expect([](int, CrossCheckConfig& config) { config.add_same_data_along("x"); },
+         "cross_check: same_data_along");
+  expect(
+      [](int rank, CrossCheckConfig& config) {
+        if (rank == 1) config.set_reference_tolerances("/none/tolerances.textproto");
+      },
+      "rank 1 (node1): cannot read the configuration /none/tolerances.textproto");
+}
+
+TEST(CrossCheck, SelectsIterations) {
+  OnRanks(1, [](int, Communicator& ranks) {
+    CrossCheckConfig config;
+    EXPECT_TRUE((*CrossCheck::Create(ranks, config))->Selects(21));
+    config.mutable_iterations()->set_every(10);
+    EXPECT_TRUE((*CrossCheck::Create(ranks, config))->Selects(20));
+    EXPECT_FALSE((*CrossCheck::Create(ranks, config))->Selects(21));
+  });
+}
 
 }  // namespace
 }  // namespace ott

@@ -91,12 +91,12 @@ void AddResults(const TreeComparison& comparison, const TensorSelection& selecti
     if (!is_first) continue;
     verdict.set_tensor(result.path);
     verdict.set_tensor_position(verdict.num_tensors() - 1);
-    verdict.set_atol(tensor.tolerance.atol);
-    verdict.set_rtol(tensor.tolerance.rtol);
     if (!tensor.has_figures()) {
       AddReason(absl::StrCat(result.path, ": ", verdict.tensor_errors().rbegin()->problem()), verdict);
       continue;
     }
+    verdict.set_atol(tensor.tolerance.atol);
+    verdict.set_rtol(tensor.tolerance.rtol);
     verdict.set_dtype(std::string(Name(tensor.dtype)));
     for (const int64_t extent : tensor.shape) verdict.add_shape(extent);
     AddElement(tensor, verdict);
