@@ -42,6 +42,11 @@ class TensorDumperTest : public testing::Test {
     options.world_size = 4;
     ASSERT_TRUE(dumper_.Enable(options).ok());
   }
+  void EnableWriter() {
+    TensorDumperOptions options = OptionsFor(dir_);
+    options.num_writer_threads = 1;
+    Enable(options);
+  }
 
   template <typename... Arguments>
   void Add(const Arguments&... arguments) {

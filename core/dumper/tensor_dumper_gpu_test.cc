@@ -55,9 +55,7 @@ class TensorDumperOnDevice : public TensorDumperTest {
 
 // The schedules of a stand-in, or a GPU's own.
 TEST_F(TensorDumperOnDevice, TheTrainingMayOverwriteItsTensorsAtOnce) {
-  TensorDumperOptions options = OptionsFor(dir_);
-  options.num_writer_threads = 1;
-  Enable(options);
+  EnableWriter();
   constexpr int kSeeds = 200;
   for (int seed = 0; seed < kSeeds; ++seed) {
     if (FindCudaStandIn() != nullptr) CudaStandIn().Reset(seed);
@@ -72,9 +70,7 @@ TEST_F(TensorDumperOnDevice, TheTrainingMayOverwriteItsTensorsAtOnce) {
 }
 
 TEST_F(TensorDumperOnDevice, NobodyWaitsForTheStreamUntilTheFilesAreWritten) {
-  TensorDumperOptions options = OptionsFor(dir_);
-  options.num_writer_threads = 1;
-  Enable(options);
+  EnableWriter();
   std::atomic<bool> released{false};
   ASSERT_EQ(cudaLaunchHostFunc(
                 stream_,
