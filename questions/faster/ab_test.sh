@@ -33,14 +33,6 @@ run 0 --results times.jsonl --seed 7 -- "$out/program" 1.00 --- "$out/program" 0
 says '^B is faster by [12][0-9.]+ % \(99 %: '
 says '8 of at most 20 runs a side'
 [[ $(wc -l < "$COUNT") == 18 ]] || fail "$(wc -l < "$COUNT") runs instead of 2 warm and 16"
-# Each block is ABBA or BAAB, and not always the same.
-blocks=$(sed 1,2d "$COUNT" | paste -d' ' - - - - | sort | uniq -c)
-grep -vqE ' (1.00 0.80 0.80 1.00|0.80 1.00 1.00 0.80)$' <<< "$blocks" && fail "unbalanced: $blocks"
-[[ $(wc -l <<< "$blocks") == 2 ]] || fail "always the same order: $blocks"
-cp "$COUNT" "$out/count_of_seed"
-rm "$COUNT"
-run 0 --results times.jsonl --seed 7 -- "$out/program" 1.00 --- "$out/program" 0.80
-cmp -s "$COUNT" "$out/count_of_seed" || fail "the seed does not give the same order"
 run 1 --results times.jsonl --margin 2 -- "$out/program" 1.00 --- "$out/program" 1.05
 says '^B is slower by '
 run 0 --results times.jsonl --margin 20 -- "$out/program" 1.00 --- "$out/program" 1.00
@@ -50,11 +42,9 @@ says '"verdict": "cannot tell"'
 says '"runs_needed": [0-9]+'
 [[ -z $(find "$TEST_TMPDIR" -name 'ott_ab.*') ]] || fail "temporary directories were left"
 
-# The program's own directory, its configuration and what it prints are kept where that is asked for.
-# Whatever the answer is.
-"$ott" ab --max-runs 6 -d "$out/kept" -- sh -c 'cat "$OTT_CONFIG"; ls {dir}' --- true > "$out/stdout" 2> "$out/stderr"
-grep -q 'run_dir: ".*/kept/a_001/run"' "$out/kept/a_001/output.txt" || fail "no run directory in OTT_CONFIG"
-grep -q ott.textproto "$out/kept/a_001/output.txt" || fail "{dir} is not the run's directory"
+# What runs leave is kept where that is asked for, whatever the answer is.
+"$ott" ab --max-runs 6 -d "$out/kept" -- echo kept --- true > "$out/stdout" 2> "$out/stderr"
+grep -q kept "$out/kept/a_001/output.txt" || fail "the output is not kept"
 run 2 -d "$out/kept" -- true --- true
 says 'is not empty'
 
@@ -63,10 +53,6 @@ run 2 -- sh -c 'echo first; echo last words >&2; exit 3' --- true
 says 'A, run warm_001 ended with exit code 3: sh -c'
 says '^  last words'
 [[ ! -s $out/stdout ]] || fail "there is a verdict"
-run 2 -- true --- sh -c 'kill -SEGV $$'
-says 'B, run warm_001 ended with signal 11'
-run 2 -- true --- /none/program
-says '/none/program cannot be started: No such file'
 [[ -z $(find "$TEST_TMPDIR" -name 'ott_ab.*') ]] || fail "a command that failed left a temporary directory"
 # Nobody reads its progress any more, and it still cleans up.
 { "$ott" ab --max-runs 6 -- true --- true > "$out/stdout"; } 2>&1 | true

@@ -204,8 +204,8 @@ Difference DifferenceInTurn(const Samples& samples, const std::vector<double>& a
   const std::optional<double> level =
       LooksOf(std::max(max_runs / kRunsOfBlock, blocks.size()), error)[blocks.size() - 1];
   if (level.has_value()) difference.interval = shift.IntervalAt(*level);
-  // The spread is that of a normal variable: one standard error is half the interval of 68 %, which a single
-  // block has.
+  // The spread is that of a normal variable: one standard error is half the interval of 68 %, which is
+  // infinite after a single block.
   const Interval middle = shift.IntervalAt(0.32);
   difference.spread = {difference.value, std::max(0.0, (middle.high - middle.low) / 2), 1e6};
   return difference;
@@ -216,6 +216,7 @@ std::optional<size_t> RunsNeeded(const Difference& difference, size_t runs, size
                                  double margin) {
   const double wanted = std::log1p(margin);
   if (!(wanted > 0)) return std::nullopt;
+  if (!std::isfinite(difference.spread.standard_error)) return fewest;
   // The interval may be wider than that of the spread: who looks several times spends of the error each time.
   const Interval normal = difference.spread.IntervalAt(error);
   const double normal_width = normal.high - normal.low;
@@ -317,15 +318,13 @@ Result Worst(const std::vector<Result>& results) {
 // Medians leave out what happens in less than half of the iterations; means do not.
 std::optional<std::string> NoteOnMeans(const Samples& samples, const std::string& name,
                                        const FasterOptions& options, const Result& by_median, double error) {
-  if (options.location != Location::kMedian || !by_median.low.has_value()) return std::nullopt;
   FasterOptions of_means = options;
   of_means.location = Location::kMean;
   const absl::StatusOr<LocatedSides> located = LocateAll(samples, name, of_means);
   if (!located.ok()) return std::nullopt;
   const Result by_mean = CompareMeasurement(samples, name, *located, of_means, error);
-  const bool differs = by_mean.verdict == AbResult::FASTER || by_mean.verdict == AbResult::SLOWER;
-  const bool apart = *by_mean.low > *by_median.high || *by_mean.high < *by_median.low;
-  if (!differs || !apart) return std::nullopt;
+  if (by_mean.verdict != AbResult::FASTER && by_mean.verdict != AbResult::SLOWER) return std::nullopt;
+  if (*by_mean.low <= *by_median.high && *by_mean.high >= *by_median.low) return std::nullopt;
   return absl::StrFormat(
       "the mean of the iterations changed by %+.1f %%, another amount than their median: some iterations "
       "changed more than most; --location mean judges that",

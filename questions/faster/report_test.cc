@@ -1,0 +1,271 @@
+// What is printed of random comparisons, by its definition.
+
+#include "ott/questions/faster/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "ott/core/base/text_table.h"
+#include "ott/questions/faster/faster_answer.h"
+#include "ott/questions/faster/samples_for_test.h"
+
+namespace ott::faster {
+namespace {
+
+Result RandomResult(Chance& chance, const std::string& name) {
+  Result result;
+  result.name = name;
+  result.verdict = std::vector<AbResult::Verdict>{AbResult::CANNOT_TELL, AbResult::FASTER, AbResult::SLOWER,
+                                                  AbResult::SAME}[chance.Below(4)];
+  result.ratio = 0.5 + chance.Number();
+  if (result.verdict != AbResult::CANNOT_TELL || chance.Coin()) {
+    result.low = *result.ratio * 0.9;
+    result.high = *result.ratio * 1.2;
+  }
+  if (result.verdict == AbResult::CANNOT_TELL && chance.Coin()) result.runs_needed = 7 + chance.Below(9);
+  result.error = 0.05;
+  result.seconds_a = chance.Number();
+  result.seconds_b = result.seconds_a * *result.ratio;
+  result.seconds_added = (chance.Coin() ? 1 : -1) * chance.Number();
+  return result;
+}
+
+struct Compared {
+  Comparison comparison;
+  Samples samples;
+};
+
+Compared RandomComparison(Chance& chance) {
+  Compared compared;
+  Comparison& comparison = compared.comparison;
+  comparison.answer = RandomResult(chance, "iteration");
+  for (const char* name : {"forward", "loss", "backward", "step", "data", "save"}) {
+    if (chance.Coin()) comparison.measurements.push_back(RandomResult(chance, name));
+  }
+  comparison.margin = 0.02;
+  comparison.plotted = "iteration";
+  comparison.notes = {"a note"};
+  for (auto* side : {&compared.samples.a, &compared.samples.b}) {
+    const bool is_a = side == &compared.samples.a;
+    for (size_t run = 0, runs = 1 + chance.Below(5); run < runs; ++run) {
+      Process& process = side->emplace_back();
+      process.name = absl::StrCat(is_a ? "a" : "b", run);
+      if (chance.Coin()) process.started = chance.Number();
+      if (chance.Coin()) process.block = run / 2;
+      process.measurements = {{"iteration", {chance.Number(), chance.Number()}}, {"x", {chance.Number()}}};
+      (is_a ? comparison.locations_a : comparison.locations_b).push_back({chance.Number(), chance.Below(3)});
+    }
+  }
+  comparison.num_a = compared.samples.a.size();
+  comparison.num_b = compared.samples.b.size();
+  return compared;
+}
+
+std::vector<Result> AllOf(const Comparison& comparison) {
+  std::vector<Result> all = {comparison.answer};
+  all.insert(all.end(), comparison.measurements.begin(), comparison.measurements.end());
+  return all;
+}
+
+std::string Percents(double low, double high) {
+  return absl::StrFormat("%+.1f to %+.1f %%", (low - 1) * 100, (high - 1) * 100);
+}
+
+std::string RunsOf(const Comparison& comparison) {
+  const size_t a = comparison.num_a, b = comparison.num_b;
+  return a != b ? absl::StrCat(a, " and ", b, " runs")
+                : absl::StrCat(a, a == 1 ? " run a side" : " runs a side");
+}
+
+// Returns the sentence about the primary measurement, by its definition.
+std::string Sentence(const Comparison& comparison) {
+  const Result& answer = comparison.answer;
+  const double change = (*answer.ratio - 1) * 100;
+  const std::string runs = RunsOf(comparison);
+  if (answer.verdict == AbResult::SAME) {
+    return absl::StrCat("B is the same within 2 % (95 %: ", Percents(*answer.low, *answer.high), ")");
+  }
+  if (answer.verdict == AbResult::FASTER) {
+    return absl::StrFormat("B is faster by %.1f %% (95 %%: %.1f to %.1f %%)", -change,
+                           (1 - *answer.high) * 100, (1 - *answer.low) * 100);
+  }
+  if (answer.verdict == AbResult::SLOWER) {
+    return absl::StrFormat("B is slower by %.1f %% (95 %%: %.1f to %.1f %%)", change, (*answer.low - 1) * 100,
+                           (*answer.high - 1) * 100);
+  }
+  std::string text =
+      answer.low ? absl::StrFormat("cannot tell: between %+.1f %% and %+.1f %% after %s",
+                                   (*answer.low - 1) * 100, (*answer.high - 1) * 100, runs)
+                 : absl::StrFormat("cannot tell: %s (B / A %+.1f %%) are too few for 95 %%", runs, change);
+  if (!answer.runs_needed) return text;
+  return std::min(comparison.num_a, comparison.num_b) < 2
+             ? absl::StrCat(text, "; at least ", *answer.runs_needed, " a side are needed")
+             : absl::StrCat(text, "; some ", *answer.runs_needed, " a side would tell 2 %");
+}
+
+// Names the three that surely changed most; if none did and the whole did, the largest.
+std::string WhatChanged(const Comparison& comparison) {
+  const auto changed = [](const Result& result) {
+    return result.verdict == AbResult::FASTER || result.verdict == AbResult::SLOWER;
+  };
+  const auto text_of = [](const std::string& name, double seconds) {
+    return absl::StrCat(name, name.empty() ? "" : " ", seconds < 0 ? "-" : "+",
+                        FormatSeconds(std::abs(seconds)));
+  };
+  std::vector<Result> by_size = comparison.measurements;
+  std::stable_sort(by_size.begin(), by_size.end(), [](const Result& a, const Result& b) {
+    return std::abs(a.seconds_added) > std::abs(b.seconds_added);
+  });
+  std::vector<std::string> parts;
+  for (const Result& result : by_size) {
+    if (changed(result) && parts.size() < 3) parts.push_back(text_of(result.name, result.seconds_added));
+  }
+  if (parts.empty() && changed(comparison.answer) && !by_size.empty())
+    parts.push_back("as an estimate, " + text_of(by_size[0].name, by_size[0].seconds_added));
+  if (parts.empty()) return "";
+  return absl::StrCat("what changed: ", absl::StrJoin(parts, ", "), ", of ",
+                      text_of("", comparison.answer.seconds_added), " in all\n");
+}
+
+TEST(Report, AllFormatsSayWhatTheComparisonHolds) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    Chance chance(seed);
+    const auto [comparison, samples] = RandomComparison(chance);
+    const std::vector<Result> all = AllOf(comparison);
+
+    EXPECT_EQ(DescribeAnswer(comparison), Sentence(comparison));
+    const Result& first = comparison.answer;
+    EXPECT_EQ(DescribeProgress(comparison),
+              absl::StrFormat("%s: B / A %+.1f %% (%s)", RunsOf(comparison), (*first.ratio - 1) * 100,
+                              first.low ? Percents(*first.low, *first.high) : "too few to tell"));
+    std::string text = absl::StrCat(Sentence(comparison), "\n", WhatChanged(comparison));
+    TextTable table({"measurement", "A", "B", "change", "interval", "verdict"}, TextTable::LastColumn::kLeft);
+    std::string csv = "measurement,verdict,ratio,low,high,runs_needed,seconds_a,seconds_b,runs_a,runs_b\n";
+    std::vector<std::string> cases;
+    size_t num_slower = 0, num_unknown = 0;
+    for (const Result& result : all) {
+      const std::string interval = result.low ? Percents(*result.low, *result.high) : "";
+      const std::string change = absl::StrFormat("%+.1f %%", (*result.ratio - 1) * 100);
+      table.AddRow({result.name, FormatSecondsCell(result.seconds_a), FormatSecondsCell(result.seconds_b),
+                    change, interval, Name(result.verdict)});
+      absl::StrAppendFormat(&csv, "%s,%s,%.9g,", result.name, Name(result.verdict), *result.ratio);
+      absl::StrAppend(&csv, result.low ? absl::StrFormat("%.9g,%.9g", *result.low, *result.high) : ",", ",",
+                      result.runs_needed ? absl::StrCat(*result.runs_needed) : "");
+      absl::StrAppendFormat(&csv, ",%.9g,%.9g,%d,%d\n", result.seconds_a, result.seconds_b, comparison.num_a,
+                            comparison.num_b);
+      const std::string message =
+          absl::StrCat(&result == &all[0] ? Sentence(comparison) : Name(result.verdict), "; B / A ", change,
+                       " (", interval, ")");
+      const bool is_slower = result.verdict == AbResult::SLOWER,
+                 is_open = result.verdict == AbResult::CANNOT_TELL;
+      num_slower += is_slower;
+      num_unknown += is_open;
+      cases.push_back(
+          absl::StrFormat("  <testcase classname=\"ott.ab\" name=\"%s\" time=\"%.9g\">%s</testcase>\n",
+                          result.name, result.seconds_b,
+                          is_slower ? absl::StrCat("<failure message=\"", message, "\"/>")
+                          : is_open ? absl::StrCat("<error message=\"", message, "\"/>")
+                                    : ""));
+    }
+    absl::StrAppend(&text, table.ToString(), "A is ", comparison.num_a, " and B ", comparison.num_b,
+                    " processes; intervals hold with 95 %",
+                    comparison.measurements.size() > 1 ? ", those of all measurements together" : "",
+                    "\nnote: a note\n");
+    EXPECT_EQ(ToText(comparison), text);
+    EXPECT_EQ(ToCsv(comparison), csv);
+    EXPECT_EQ(ToJUnitXml(comparison),
+              absl::StrFormat("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"ott ab\" "
+                              "tests=\"%d\" failures=\"%d\" errors=\"%d\">\n%s</testsuite>\n",
+                              all.size(), num_slower, num_unknown, absl::StrJoin(cases, "")));
+
+    const AbVerdict evidence = EvidenceOf(comparison);
+    ASSERT_EQ(static_cast<size_t>(evidence.measurements_size()) + 1, all.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      const AbResult& proto = i == 0 ? evidence.answer() : evidence.measurements(static_cast<int>(i) - 1);
+      EXPECT_EQ(proto.measurement(), all[i].name);
+      EXPECT_EQ(proto.verdict(), all[i].verdict);
+      EXPECT_EQ(proto.ratio(), *all[i].ratio);
+      EXPECT_EQ(proto.has_low() && proto.has_high(), all[i].low.has_value());
+      EXPECT_EQ(proto.low(), all[i].low.value_or(0));
+      EXPECT_EQ(proto.high(), all[i].high.value_or(0));
+      EXPECT_EQ(proto.has_runs_needed(), all[i].runs_needed.has_value());
+      EXPECT_EQ(proto.runs_needed(), static_cast<int64_t>(all[i].runs_needed.value_or(0)));
+      EXPECT_EQ(proto.seconds_a(), all[i].seconds_a);
+      EXPECT_EQ(proto.seconds_b(), all[i].seconds_b);
+    }
+    EXPECT_EQ(evidence.confidence(), 0.95);
+    EXPECT_EQ(evidence.margin(), 0.02);
+    EXPECT_EQ(evidence.num_a(), static_cast<int64_t>(comparison.num_a));
+    EXPECT_EQ(evidence.num_b(), static_cast<int64_t>(comparison.num_b));
+    EXPECT_THAT(evidence.notes(), ::testing::ElementsAre("a note"));
+    const Answer answer = AnswerFaster(comparison, {"before", "after"});
+    EXPECT_EQ(answer.finding(), all[0].verdict == AbResult::SLOWER        ? Answer::BAD
+                                : all[0].verdict == AbResult::CANNOT_TELL ? Answer::CANNOT_TELL
+                                                                          : Answer::GOOD);
+    EXPECT_EQ(answer.how_sure(), absl::StrCat(comparison.num_a, " runs of before and ", comparison.num_b,
+                                              " of after; an answer is wrong in 5 % of such comparisons"));
+
+    const auto json = nlohmann::json::parse(ToJson(comparison, samples));
+    const auto expect = [](const nlohmann::json& of, const Result& result) {
+      const auto or_null = [](const auto& value) {
+        return value ? nlohmann::json(*value) : nlohmann::json();
+      };
+      EXPECT_EQ(of["measurement"], result.name);
+      EXPECT_EQ(of["verdict"], Name(result.verdict));
+      EXPECT_EQ(of["ratio"], *result.ratio);
+      EXPECT_EQ(of["low"], or_null(result.low));
+      EXPECT_EQ(of["high"], or_null(result.high));
+      EXPECT_EQ(of["runs_needed"], or_null(result.runs_needed));
+      EXPECT_EQ(of["seconds_a"], result.seconds_a);
+      EXPECT_EQ(of["seconds_b"], result.seconds_b);
+    };
+    expect(json, comparison.answer);
+    EXPECT_EQ(json["answer"], Sentence(comparison));
+    EXPECT_EQ(json["confidence"], 0.95);
+    EXPECT_EQ(json["margin"], 0.02);
+    EXPECT_EQ(json["runs_a"], comparison.num_a);
+    EXPECT_EQ(json["runs_b"], comparison.num_b);
+    EXPECT_EQ(json["notes"], comparison.notes);
+    ASSERT_EQ(json["measurements"].size(), comparison.measurements.size());
+    for (size_t i = 0; i < comparison.measurements.size(); ++i)
+      expect(json["measurements"][i], comparison.measurements[i]);
+    ASSERT_EQ(json["samples"].size(), comparison.num_a + comparison.num_b);
+    for (size_t i = 0; i < json["samples"].size(); ++i) {
+      const bool is_a = i < comparison.num_a;
+      const size_t at = is_a ? i : i - comparison.num_a;
+      const Process& process = (is_a ? samples.a : samples.b)[at];
+      const ProcessLocation& location = (is_a ? comparison.locations_a : comparison.locations_b)[at];
+      const auto& sample = json["samples"][i];
+      EXPECT_EQ(sample["side"], is_a ? "A" : "B");
+      EXPECT_EQ(sample["process"], process.name);
+      EXPECT_EQ(sample["started"], process.started ? nlohmann::json(*process.started) : nlohmann::json());
+      EXPECT_EQ(sample["block"], process.block ? nlohmann::json(*process.block) : nlohmann::json());
+      EXPECT_EQ(sample["measurements"][0]["seconds"], process.measurements[0].seconds);
+      EXPECT_EQ(sample["measurements"][0]["location"], location.seconds);
+      EXPECT_EQ(sample["measurements"][0]["warm_up"], location.num_warm_up);
+      EXPECT_EQ(sample["measurements"][1]["seconds"], process.measurements[1].seconds);
+      EXPECT_FALSE(sample["measurements"][1].contains("location"));
+    }
+  }
+}
+
+TEST(Report, NamesAreEscapedInEachFormat) {
+  Chance chance(18);
+  Comparison comparison;
+  comparison.answer = RandomResult(chance, "iteration");
+  comparison.measurements = {RandomResult(chance, "<\"data\">\n")};
+  EXPECT_THAT(ToCsv(comparison), ::testing::HasSubstr("\n\"<\"\"data\"\">\n\","));
+  EXPECT_THAT(ToJUnitXml(comparison), ::testing::HasSubstr("name=\"&lt;&quot;data&quot;&gt;\\n\" time="));
+}
+
+}  // namespace
+}  // namespace ott::faster
