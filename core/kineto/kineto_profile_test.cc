@@ -1,0 +1,275 @@
+// The columns of a profile against the events that it was read from.
+
+#include "ott/core/kineto/kineto_profile.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+
+namespace ott::kineto {
+namespace {
+
+using kernels::kNone;
+using kernels::Profile;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Profile Read(const std::string& events, const std::string& header = "\"a\":1") {
+  const std::string path = absl::StrCat(::testing::TempDir(), "/rank7_trace.json");
+  EXPECT_TRUE(WriteFileAtomically(path, absl::StrCat("{", header, ",\"traceEvents\":[", events, "]}")).ok());
+  auto profile = ReadKinetoProfile(path);
+  EXPECT_TRUE(profile.ok()) << profile.status();
+  return profile.ok() ? *std::move(profile) : Profile();
+}
+
+// Times are microseconds; numbers below 0 are left out.
+struct Written {
+  std::string category, name;
+  int64_t start = 1, duration = 1, thread = 1;
+  int64_t correlation = -1, id = -1, device = -1, stream = -1, bytes = -1, sequence_number = -1;
+  std::vector<int64_t> sizes;  // of the grid and of a block
+
+  std::string Text() const {
+    std::string args = R"("a":1)";
+    const auto add = [&](const char* key, int64_t number) {
+      if (number >= 0) absl::StrAppend(&args, ",\"", key, "\":", number);
+    };
+    add("correlation", correlation);
+    add("External id", id);
+    add("device", device);
+    add("stream", stream);
+    add("bytes", bytes);
+    add("Sequence number", sequence_number);
+    if (!sizes.empty()) {
+      absl::StrAppend(&args, R"(,"grid":[)", sizes[0], ",", sizes[1], ",", sizes[2], R"(],"block":[)",
+                      sizes[3], ",", sizes[4], ",", sizes[5], "]");
+    }
+    return absl::StrCat(R"({"ph":"X","cat":")", category, R"(","name":")", name, R"(","pid":9,"tid":)",
+                        thread, R"(,"ts":)", start, R"(,"dur":)", duration, R"(,"args":{)", args, "}}");
+  }
+};
+
+std::string TextOf(const std::vector<Written>& events) {
+  std::string text;
+  for (const Written& event : events) absl::StrAppend(&text, text.empty() ? "" : ",", event.Text());
+  return text;
+}
+
+// What a kernel or copy is, in nanoseconds, with the call that launched it: its thread, start and length.
+using Activity = std::tuple<int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, int64_t>;
+
+TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
+  std::mt19937_64 random(1);
+  const auto below = [&](int64_t end) { return static_cast<int64_t>(random() % static_cast<uint64_t>(end)); };
+  for (int trial = 0; trial < 100; ++trial) {
+    std::vector<Written> events;
+    std::map<int64_t, Written> calls;  // by correlation, the first one
+    int64_t num_duplicates = 0, num_negative = 0, num_early = 0, num_large = 0;
+    for (int64_t i = 0; i < 30; ++i) {
+      Written& event = events.emplace_back();
+      event.start = 1000 + below(1000);
+      event.duration = below(20) - (below(10) == 0 ? 30 : 0);
+      event.thread = 1 + below(3);
+      num_negative += event.duration < 0;
+      switch (below(5)) {
+        case 0:
+          event.category = "cpu_op";
+          event.name = absl::StrCat("aten::op", below(4));
+          if (below(2) == 0) event.sequence_number = below(5) == 0 ? 5'000'000'000 : below(9);
+          num_large += event.sequence_number > 100;
+          break;
+        case 1:
+          event.category = "user_annotation";
+          event.name = below(2) == 0 ? absl::StrCat("ProfilerStep#", i) : "phase";
+          break;
+        case 2:
+          event.category = "cuda_runtime";
+          event.name = "cudaLaunchKernel";
+          event.correlation = below(6);
+          if (event.correlation > 0) num_duplicates += !calls.emplace(event.correlation, event).second;
+          break;
+        default:
+          event.category = below(2) == 0 ? "kernel" : "gpu_memcpy";
+          event.name = absl::StrCat("x", below(3));
+          event.correlation = below(9);
+          if (below(2) == 0) event.device = below(3) == 0 ? 40'000 : below(4);
+          if (below(2) == 0) event.stream = below(3) == 0 ? int64_t{1} << 31 : below(4);
+          if (event.category == "gpu_memcpy" && below(2) == 0) event.bytes = below(100);
+          if (event.category == "kernel" && below(2) == 0) event.sizes = {below(3), 2, 3, 4, 5, below(3)};
+      }
+    }
+    std::multiset<Activity> expected[2], found[2];
+    std::map<int64_t, std::vector<std::tuple<int64_t, int64_t, std::string, int64_t>>> ranges, read_ranges;
+    int64_t num_steps = 0, first = INT64_MAX, last = 0;
+    for (const Written& event : events) {
+      const int64_t end = event.start + std::max<int64_t>(0, event.duration);
+      first = std::min(first, 1000 * event.start);
+      last = std::max(last, 1000 * end);
+      if (event.category == "kernel" || event.category == "gpu_memcpy") {
+        const auto call = calls.find(event.correlation);
+        const bool has_call = event.correlation > 0 && call != calls.end();
+        num_early += has_call && event.start < call->second.start;
+        const auto size_of = [&](size_t i) { return event.sizes.empty() ? 0 : event.sizes[i]; };
+        expected[event.category == "kernel"].emplace(
+            1000 * event.start, 1000 * end, event.name,
+            event.device < 0       ? 9
+            : event.device > 32767 ? -1
+                                   : event.device,
+            event.stream < 0           ? event.thread
+            : event.stream > INT32_MAX ? -1
+                                       : event.stream,
+            event.category == "kernel" ? 1'000'000 * size_of(0) + 1000 * size_of(4) + size_of(5)
+                                       : event.bytes,
+            has_call ? 1000 * call->second.start : -1,
+            has_call ? 1'000'000 * call->second.thread + 1000 * std::max<int64_t>(0, call->second.duration)
+                     : -1);
+      } else if (event.category != "cuda_runtime") {
+        const bool is_large = event.sequence_number > 100;
+        ranges[event.thread].emplace_back(
+            1000 * event.start, 1000 * end, event.name,
+            is_large || event.sequence_number < 0 ? kNone : event.sequence_number);
+        num_steps += event.name.find("Step#") != std::string::npos;
+      }
+    }
+
+    const Profile profile = Read(TextOf(events));
+    const auto add = [&](const auto& activity, const std::string& name, int64_t number, bool is_kernel) {
+      int64_t called = -1, call = -1;
+      if (activity.launch != kNone && profile.launches[activity.launch].thread != kNone) {
+        const Profile::Launch& launch = profile.launches[activity.launch];
+        called = launch.start;
+        call = 1'000'000 * profile.threads[launch.thread].tid + launch.nanoseconds;
+      }
+      found[is_kernel].emplace(activity.start, activity.end, name, activity.device, activity.stream, number,
+                               called, call);
+    };
+    for (const Profile::Kernel& kernel : profile.kernels) {
+      const Profile::Geometry& geometry = profile.geometries[kernel.geometry];
+      add(kernel, profile.kernel_names[kernel.name],
+          1'000'000 * geometry.grid[0] + 1000 * geometry.block[1] + geometry.block[2], true);
+      EXPECT_FALSE(kernel.in_graph);
+    }
+    for (const Profile::Transfer& transfer : profile.transfers)
+      add(transfer, profile.transfer_names[transfer.name], transfer.bytes, false);
+    EXPECT_EQ(found[0], expected[0]) << trial;
+    EXPECT_EQ(found[1], expected[1]) << trial;
+    const auto is_earlier = [](const auto& a, const auto& b) { return a.start < b.start; };
+    EXPECT_TRUE(std::is_sorted(profile.kernels.begin(), profile.kernels.end(), is_earlier));
+    EXPECT_TRUE(std::is_sorted(profile.transfers.begin(), profile.transfers.end(), is_earlier));
+    int64_t num_ranges = 0;
+    for (const Profile::Thread& thread : profile.threads) {
+      num_ranges += static_cast<int64_t>(thread.ranges.size());
+      for (size_t i = 0; i < thread.ranges.size(); ++i) {
+        const Profile::Range& range = thread.ranges[i];
+        const std::string& name = profile.labels[range.label].text;
+        read_ranges[thread.tid].emplace_back(range.start, range.end, name, range.sequence_number);
+      }
+    }
+    EXPECT_EQ(read_ranges, ranges) << trial;
+    EXPECT_EQ(profile.num_ranges, num_ranges);
+    EXPECT_EQ(profile.num_steps, num_steps);
+    EXPECT_EQ(profile.first_time, first);
+    EXPECT_EQ(profile.last_time, last);
+    EXPECT_EQ(profile.rank, 7);
+    ASSERT_EQ(profile.processes.size(), 1u);
+    EXPECT_EQ(profile.processes[0].rank, 7);
+    std::vector<std::string> notes;
+    const auto note = [&](int64_t count, const char* what) {
+      if (count > 0) notes.push_back(absl::StrCat(count, what));
+    };
+    note(num_negative, " events end before they begin");
+    note(num_early, " kernels and copies begin before the call");
+    note(num_duplicates, " calls have a correlation id that another one has");
+    note(num_large, " ops have a sequence number beyond 32 bits");
+    ASSERT_EQ(profile.notes.size(), notes.size()) << ::testing::PrintToString(profile.notes);
+    for (size_t i = 0; i < notes.size(); ++i) EXPECT_THAT(profile.notes[i], ::testing::StartsWith(notes[i]));
+  }
+}
+
+TEST(KinetoProfile, NamesRanksAndDevicesAreTheHeaders) {
+  std::vector<Written> events(2);
+  for (Written& event : events) event.category = "cpu_op";
+  events[1].thread = 2;
+  const Profile profile = Read(
+      R"({"ph":"M","name":"process_name","pid":9,"args":{"name":"python"}},)"
+      R"({"ph":"M","name":"thread_name","pid":9,"tid":2,"args":{"name":"backward"}},)"
+      R"({"ph":"M","name":"thread_name","pid":8,"tid":1,"args":{"name":"of another"}},)" +
+          TextOf(events),
+      R"("baseTimeNanoseconds":1000,"distributedInfo":{"rank":3},"deviceProperties":[{"id":2,"name":"GPU","numSms":7,)"
+      R"("computeMajor":9,"computeMinor":1}])");
+  EXPECT_EQ(profile.schema, "torch.profiler");
+  EXPECT_EQ(profile.rank, 3);
+  EXPECT_EQ(profile.begin_unix_nanoseconds, 1000);
+  EXPECT_EQ(profile.processes.at(0).name, "python");
+  EXPECT_EQ(profile.processes[0].rank, 3);
+  std::map<int64_t, std::string> threads;
+  for (const Profile::Thread& thread : profile.threads) threads[thread.tid] = thread.name;
+  EXPECT_EQ(threads, (std::map<int64_t, std::string>{{1, ""}, {2, "backward"}}));
+  const Profile::Device& device = profile.devices.at(2);
+  EXPECT_EQ(device.name, "GPU");
+  EXPECT_THAT((std::vector<int>{device.sm_count, device.compute_major, device.compute_minor}),
+              ElementsAre(7, 9, 1));
+}
+
+// A collective is what its kernel says, else what its op says; the header tells the ranks of its group.
+TEST(KinetoProfile, CollectivesAreOfTheirKernelAndElseOfTheirOp) {
+  const auto told = [](int64_t elements, int64_t sequence_number) {
+    return absl::StrCat(R"("Collective name":"allreduce","dtype":"Float","In msg nelems":)", elements,
+                        R"(,"Out msg nelems":)", elements + 1, R"(,"Group size":2,"Process Group Name":"g")",
+                        sequence_number < 0 ? "" : absl::StrCat(R"(,"Seq":)", sequence_number));
+  };
+  const auto event = [](const std::string& category, const std::string& name, int64_t start,
+                        const std::string& args) {
+    return absl::StrCat(R"({"ph":"X","cat":")", category, R"(","name":")", name,
+                        R"(","pid":9,"tid":1,"dur":5,"ts":)", start,
+                        R"(,"args":{"External id":4,"correlation":4)", args.empty() ? "" : ",", args, "}}");
+  };
+  for (const bool kernel_tells : {false, true}) {
+    for (const bool op_tells : {false, true}) {
+      for (const bool is_nccl : {false, true}) {
+        const Profile profile =
+            Read(absl::StrCat(event("cpu_op", "record_param_comms", 1, op_tells ? told(100, 6) : ""), ",",
+                              event("kernel", "first", 40, ""), ",",
+                              event("kernel", is_nccl ? "ncclDevKernel_AllReduce_Sum_f32_RING_LL" : "gemm",
+                                    20, kernel_tells ? told(200, -1) : "")),
+                 R"("distributedInfo":{"rank":3,"pg_config":[{"pg_name":"other","ranks":[9]},
+               {"pg_name":"g","pg_desc":"tp","pg_size":2,"ranks":[3,5]}]})");
+        const bool is_known = kernel_tells || (op_tells && is_nccl);
+        ASSERT_EQ(profile.collectives.size(), is_known ? 1u : 0u);
+        if (!is_known) continue;
+        const Profile::Collective& collective = profile.collectives[0];
+        EXPECT_EQ(collective.kernel, 0u);  // by start
+        EXPECT_EQ(collective.sequence_number, op_tells && is_nccl ? 6 : -1);
+        const Profile::CollectiveKind& kind = profile.collective_kinds[collective.kind];
+        EXPECT_EQ(kind.name, "allreduce");
+        EXPECT_EQ(kind.dtype, "float32");
+        EXPECT_EQ(kind.in_elements, kernel_tells ? 200 : 100);
+        EXPECT_EQ(kind.out_elements, kernel_tells ? 201 : 101);
+        EXPECT_EQ(kind.group_size, 2);
+        EXPECT_EQ(kind.group, "g");
+        EXPECT_EQ(kind.group_ranks, "[3,5]");
+        EXPECT_EQ(kind.group_name(), "tp");
+      }
+    }
+  }
+}
+
+TEST(KinetoProfile, EventsWithoutATimeAreCounted) {
+  EXPECT_THAT(
+      Read(R"({"ph":"X","cat":"kernel","name":"when"},{"ph":"X","cat":"kernel","name":"k","ts":1})").notes,
+      ElementsAre(HasSubstr("1 events have no time")));
+}
+
+}  // namespace
+}  // namespace ott::kineto
