@@ -45,6 +45,9 @@ TEST(FoundHang, IsNotNeededWhereTheRecordersSayTheSame) {
   EXPECT_FALSE(StillHolds(found, Verdict(HangVerdict::HANGING, 4, "sum_loss #5")));
   EXPECT_FALSE(StillHolds(Verdict(HangVerdict::CANNOT_TELL, 4, "sum_loss #5"),
                           Verdict(HangVerdict::NOT_HANGING, 4, "sum_loss #5")));
+  HangVerdict of_another_job = found;
+  of_another_job.mutable_ranks()->RemoveLast();
+  EXPECT_FALSE(StillHolds(of_another_job, Verdict(HangVerdict::NOT_HANGING, 4, "sum_loss #5")));
 }
 
 TEST(FoundHang, HoldsWhileItsCulpritsStandWhateverOthersDo) {

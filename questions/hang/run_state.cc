@@ -221,12 +221,12 @@ class Builder {
     return status.state == 'T' || status.state == 't' ? Process::kStopped : Process::kAlive;
   }
 
-  // The others of its host were ended by SIGTERM, after its last sign of life, and it was not, or it would
-  // have noted it: it was gone before them.
+  // The others of its host were ended by SIGTERM, after its last sign of life, which that would have been,
+  // too: it was gone before them.
   bool WentBeforeTermination(int rank) const {
     const auto first = first_termination_.find(job_.ranks[rank].host);
-    return first != first_termination_.end() && job_.ranks[rank].terminated_ns == 0 &&
-           last_signs_[rank].notes_termination && last_signs_[rank].ns < first->second;
+    return first != first_termination_.end() && last_signs_[rank].notes_termination &&
+           last_signs_[rank].ns < first->second;
   }
 
   void SetTimes() {

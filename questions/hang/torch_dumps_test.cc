@@ -81,6 +81,14 @@ TEST_P(TorchDumps, SendsAndReceivesAreFollowedToTheirPeers) {
   EXPECT_THAT(verdict.culprits(), ElementsAre(3)) << verdict.verdict();
 }
 
+TEST_P(TorchDumps, ACountOfMessagesIsNoCountOfCollectives) {
+  Dumps dumps = HostStands();
+  dumps[2].PointToPoint(50, "send 2->1", "completed").Completed(50);
+  const HangVerdict verdict = Diagnose(dumps, GetParam());
+  EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL) << verdict.verdict();
+  EXPECT_THAT(verdict.unknown(), ElementsAre(2));
+}
+
 TEST_P(TorchDumps, AnotherOperationIsNamed) {
   Dumps dumps;
   for (int rank = 0; rank < 4; ++rank) {
