@@ -10,7 +10,6 @@
 
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -18,7 +17,6 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/dump/dump_reader.h"
-#include "ott/core/dump/json_reader.h"
 #include "ott/core/dumper/tensor_dumper.h"
 #include "tensor_dumper_for_test.h"
 
@@ -52,57 +50,29 @@ TEST_F(TensorDumperTest, CopiesFromADeviceThatFailAreErrorsOfAllThatNeedsThem) {
 
 TEST_F(TensorDumperTest, HostileNamesStayInTheDirectory) {
   Enable();
-  std::string long_characters;
-  for (int i = 0; i < 100; ++i) long_characters += "\u6f22";
-  const std::string names[] = {"/etc/passwd",
-                               "../../up",
-                               "a\"b'c",
-                               "line\nbreak",
-                               "gr\u00fc\u00dfe \u20ac",
-                               std::string("nul\0nul", 7),
-                               std::string(300, 'x'),
-                               std::string(300, 'x') + "y",
-                               long_characters,
-                               "x" + long_characters,
-                               "xy" + long_characters,
-                               "100%2Fnot a slash"};
   ValueMap map;
-  for (const std::string& name : names) map.Insert(name, view_);
+  for (const std::string& name :
+       {std::string("/etc/passwd"), std::string("../../up"), std::string("nul\0nul", 7),
+        std::string(300, 'x'), std::string(300, 'x') + "y"}) {
+    map.Insert(name, view_);
+  }
   // Names of a map are not split at dots.
   Add("", map, DumpFormat::kBinary);
   DumpNow();
   EXPECT_NE(access("/etc/passwd.bin", F_OK), 0);
   EXPECT_NE(access((dir_ + "/../up.bin").c_str(), F_OK), 0);
-
-  const Dump dump = Read(0);
-  for (const std::string& name : names) {
-    const Value* const value = dump.tensors.map().Find(name);
-    ASSERT_NE(value, nullptr) << name;
-    EXPECT_EQ(value->tensor().view.shape(), Dims({2, 2})) << name;
-  }
-}
-
-TEST_F(TensorDumperTest, NamesWithEmptyPartsAreErrors) {
-  Enable();
-  for (const char* const path : {"..", "a..b", ".a", "a."}) {
-    EXPECT_EQ(dumper_.AddTensorData(path, view_).code(), absl::StatusCode::kInvalidArgument) << path;
-  }
+  EXPECT_EQ(PathsOf(Read(0).tensors), PathsOf(map));
 }
 
 TEST_F(TensorDumperTest, WhatCannotBeWrittenIsRefusedBeforeItCostsTheDump) {
   Enable();
-  Value deep = 1;
-  for (int i = 0; i < kMaxJsonDepth; ++i) deep = Value::List{deep};
-  const TensorView many_dims(data_, std::vector<int64_t>(kMaxJsonDepth, 1));
-  for (const Value& value : {Value(ValueMap{{"\xff", view_}}), Value(ValueMap{{"\xed\xa0\x80", view_}}),
-                             Value("\xff"), Value(ValueMap{{"", view_}}), deep, Value(many_dims)}) {
-    for (const DumpFormat format : {DumpFormat::kJson, DumpFormat::kBinary}) {
-      EXPECT_EQ(dumper_.AddTensorData("bad", value, format).code(), absl::StatusCode::kInvalidArgument);
-      EXPECT_EQ(dumper_.AddGradData("bad", value, format).code(), absl::StatusCode::kInvalidArgument);
-    }
+  for (const Value& value : {Value(ValueMap{{"\xff", view_}}), Value(ValueMap{{"", view_}})}) {
+    EXPECT_EQ(dumper_.AddTensorData("bad", value).code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(dumper_.AddGradData("bad", value).code(), absl::StatusCode::kInvalidArgument);
   }
-  EXPECT_EQ(dumper_.AddTensorData("\xff", view_).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(dumper_.AddTensorData("", view_).code(), absl::StatusCode::kInvalidArgument);
+  for (const char* const path : {"", "..", "a..b", ".a", "a.", "\xff"}) {
+    EXPECT_EQ(dumper_.AddTensorData(path, view_).code(), absl::StatusCode::kInvalidArgument) << path;
+  }
   Add("good", view_);
   ASSERT_TRUE(dumper_.Dump(/*dump_if_empty=*/false).ok());
   EXPECT_THAT(PathsOf(Read(0).tensors), ElementsAre("good"));
@@ -120,38 +90,6 @@ TEST_F(TensorDumperTest, ATensorThatWasRefusedIsNotTakenForAnEmptyOne) {
   EXPECT_THAT(PathsOf(*dumper_.tensors()), ElementsAre());
 }
 
-TEST_F(TensorDumperTest, TwoTensorsOfOnePathAreAnError) {
-  Enable();
-  Add("", ValueMap{{"a.b", view_}, {"a", ValueMap{{"b", view_}}}});
-  EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr("two tensors have the path 'a.b'"));
-}
-
-TEST_F(TensorDumperTest, TensorsWithoutElementsAreDumped) {
-  Enable();
-  const TensorView empty(nullptr, DType::kFloat32, {2, 0, 3});
-  Add("json", empty);
-  Add("binary", empty, DumpFormat::kBinary);
-  DumpNow();
-  for (const NamedTensor& tensor : ListTensors(Read(0).tensors)) {
-    EXPECT_EQ(tensor.tensor.view.shape(), Dims({2, 0, 3})) << tensor.path;
-  }
-}
-
-TEST_F(TensorDumperTest, DirectoryThatCannotBeWrittenIsAnError) {
-  Enable();
-  ASSERT_TRUE(WriteFileAtomically(dir_ + "/0", "a file").ok());
-  EXPECT_EQ(dumper_.Dump().message(), dir_ + "/0: is a file where a directory is needed");
-  ASSERT_EQ(symlink(testing::TempDir().c_str(), (dir_ + "/1").c_str()), 0);
-  EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr(dir_ + "/1: is a symbolic link"));
-}
-
-TEST_F(TensorDumperTest, FileSystemThatCannotBeWrittenIsAnError) {
-  // Not even root makes directories there.
-  Enable(OptionsFor("/proc/ott_dumps"));
-  Add("a", view_);
-  EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr("/proc/ott_dumps"));
-}
-
 TEST_F(TensorDumperTest, LinksInTheDirectoryAreReplacedAndNotFollowed) {
   Enable();
   const std::string outside = MakeTestDir() + "/precious";
@@ -164,15 +102,6 @@ TEST_F(TensorDumperTest, LinksInTheDirectoryAreReplacedAndNotFollowed) {
   DumpNow();
   EXPECT_EQ(ReadFile(outside).value(), "precious");
   EXPECT_THAT(PathsOf(Read(0).tensors), ElementsAre("a"));
-}
-
-TEST_F(TensorDumperTest, ReservedNamesAreErrors) {
-  Enable();
-  for (const char* const name : {"tensor_statistics", "tensor_image"}) {
-    const ValueMap value{{name, ValueMap{{"digest", "x"}, {"w", view_}}}};
-    EXPECT_THAT(std::string(dumper_.AddTensorData("a", value).message()),
-                HasSubstr("'a." + std::string(name) + "': the name is reserved"));
-  }
 }
 
 // A full disk leaves earlier dumps whole, the one in work known as cut, and no temporary files.
