@@ -1,16 +1,10 @@
 #include "ott/questions/hang/diagnosis.h"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
-#include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "job_for_test.h"
@@ -20,13 +14,10 @@ namespace ott {
 namespace {
 
 using testing::AllOf;
-using testing::Contains;
 using testing::ElementsAre;
 using testing::ElementsAreArray;
-using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 using testing::StartsWith;
 using Process = RankState::Process;
 using Progress = JobOperation::Progress;
@@ -35,13 +26,6 @@ constexpr int64_t kSecond = JobForTest::kSecond;
 
 HangVerdict Diagnose(const JobForTest& test, double after_seconds = 30) {
   return DiagnoseHang(test.job, {after_seconds});
-}
-
-TEST(DiagnoseHang, AnOperationIsNamedWithItsGroupEscaped) {
-  JobForTest test(2);
-  test.Call(0, test.Group("data/1\n", {0, 1}), 7, "reduce\nnot hanging");
-  EXPECT_THAT(Diagnose(test).verdict(),
-              HasSubstr("never came to reduce\\nnot hanging #7 of group data/1\\n (iteration 103)"));
 }
 
 // Ranks 0, 1 and 2, 3 train apart, under a name that was declared for nobody: it is taken for all of them.
@@ -124,105 +108,6 @@ TEST(DiagnoseHang, WhereNumbersDoNotCountTheSameNobodyIsSaidToHaveCome) {
       EXPECT_EQ(verdict.verdict(), cannot_tell + of_suspects[num_excluded]);
     }
   }
-}
-
-// All ranks run through one list of operations, each through those of its groups, until nobody can go on:
-// what one rank does not come to stands, and all that comes after it.
-struct StoppedJob {
-  JobForTest test{0};
-  int culprit = 0;
-  // By group and number of an operation that it does not come to.
-  std::map<std::pair<std::string, int64_t>, std::vector<int>> waiting;
-  std::vector<int> held_up;  // where it need not come
-};
-
-StoppedJob RunUntilItStands(std::mt19937& random) {
-  const int num_ranks = 3 + static_cast<int>(random() % 6);
-  StoppedJob job;
-  job.test = JobForTest(num_ranks);
-  std::vector<std::vector<int>> groups(1);
-  for (int rank = 0; rank < num_ranks; ++rank) groups[0].push_back(rank);
-  for (int i = 0; i < 4; ++i) {
-    std::vector<int> members;
-    for (int rank = 0; rank < num_ranks; ++rank) {
-      if (random() % 2 == 0) members.push_back(rank);
-    }
-    if (members.size() > 1) groups.push_back(members);
-  }
-  for (size_t i = 0; i < groups.size(); ++i) job.test.Group(absl::StrCat("group ", i), groups[i]);
-  std::vector<int> operations;
-  for (int i = 0; i < 12; ++i) operations.push_back(static_cast<int>(random() % groups.size()));
-  operations.push_back(0);
-  job.culprit = static_cast<int>(random() % static_cast<unsigned>(num_ranks));
-  const size_t stops_before = random() % operations.size();
-  std::vector<int64_t> sequences(groups.size());
-  std::vector<bool> stands(static_cast<size_t>(num_ranks), false);
-  for (size_t i = 0; i < operations.size(); ++i) {
-    const int group = operations[i];
-    const int64_t sequence = ++sequences[group];
-    std::vector<int> came, missing;
-    for (const int rank : groups[group]) {
-      if (i >= stops_before && rank == job.culprit && !stands[rank]) {
-        stands[rank] = true;
-        missing.push_back(rank);
-      } else {
-        (stands[rank] ? missing : came).push_back(rank);
-      }
-    }
-    for (const int rank : came) {
-      job.test.Call(rank, group, sequence, "allreduce",
-                    missing.empty() ? Progress::kCompleted : Progress::kEntered);
-      if (missing.empty()) continue;
-      stands[rank] = true;
-      const bool awaits = std::count(missing.begin(), missing.end(), job.culprit) > 0;
-      (awaits ? job.waiting[{absl::StrCat("group ", group), sequence}] : job.held_up).push_back(rank);
-    }
-  }
-  std::sort(job.held_up.begin(), job.held_up.end());
-  return job;
-}
-
-TEST(DiagnoseHang, WhoStopsAnyJobIsNamedWithThoseThatWaitForIt) {
-  std::mt19937 random(1);
-  for (int trial = 0; trial < 500; ++trial) {
-    StoppedJob job = RunUntilItStands(random);
-    RankState& culprit = job.test.job.ranks[job.culprit];
-    culprit.process = std::vector<Process>{Process::kAlive, Process::kDead, Process::kStopped,
-                                           Process::kSilent}[random() % 4];
-    const HangVerdict verdict = Diagnose(job.test);
-    ASSERT_EQ(verdict.answer(), HangVerdict::HANGING) << verdict.verdict();
-    EXPECT_THAT(verdict.culprits(), ElementsAre(job.culprit)) << verdict.verdict();
-    EXPECT_THAT(verdict.suspects(), IsEmpty());
-    EXPECT_THAT(verdict.unknown(), IsEmpty());
-    ASSERT_EQ(verdict.causes_size(), 1) << verdict.verdict();
-    const HangCause& cause = verdict.causes(0);
-    EXPECT_EQ(cause.kind(), culprit.process == Process::kAlive     ? HangCause::NEVER_CAME
-                            : culprit.process == Process::kDead    ? HangCause::DEAD
-                            : culprit.process == Process::kStopped ? HangCause::STOPPED
-                                                                   : HangCause::SILENT);
-    EXPECT_THAT(cause.waiting(), ElementsAreArray(job.waiting[{cause.group(), cause.sequence()}]));
-    EXPECT_THAT(cause.waiting(), Not(IsEmpty()));
-    EXPECT_DOUBLE_EQ(cause.waited_seconds(), 50);
-    EXPECT_THAT(verdict.held_up(), ElementsAreArray(job.held_up)) << verdict.verdict();
-  }
-}
-
-TEST(RankState, HasEnteredWhatIsTheSameInAllThatTellsItApart) {
-  JobOperation operation;
-  operation.group = 3;
-  operation.sequence = 7;
-  operation.progress = Progress::kEntered;
-  std::vector<JobOperation> others(5, operation);
-  others[0].group = 4;
-  others[1].sequence = 8;
-  others[2].direction = JobOperation::Direction::kSend;
-  others[3].progress = Progress::kEnqueued;
-  others[4].progress = Progress::kCompleted;
-  RankState state;
-  state.operations = others;
-  EXPECT_EQ(state.Entered(operation), nullptr);
-  state.operations.push_back(operation);
-  EXPECT_EQ(state.Entered(operation), &state.operations.back());
 }
 
 TEST(DiagnoseHang, AWaitCountsFromItsLimitOn) {
