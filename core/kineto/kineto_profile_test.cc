@@ -265,6 +265,73 @@ TEST(KinetoProfile, CollectivesAreOfTheirKernelAndElseOfTheirOp) {
   }
 }
 
+TEST(KinetoProfile, FramesThatTellNothingAreNoRanges) {
+  std::vector<Written> events;
+  for (int64_t twice = 0; twice < 2; ++twice) {
+    for (const char* const frame :
+         {"torch/x.py(3): f", "<built-in method run>", "", "train.py(7): main", "nn.Module: Linear_0"}) {
+      Written& event = events.emplace_back();
+      event.category = "python_function";
+      event.name = frame;
+      event.start = static_cast<int64_t>(events.size());
+    }
+  }
+  const Profile profile = Read(TextOf(events));
+  ASSERT_EQ(profile.threads.size(), 1u);
+  std::vector<std::string> told;
+  for (size_t i = 0; i < profile.threads[0].ranges.size(); ++i) {
+    const kernels::OpLabel& label = profile.labels[profile.threads[0].ranges[i].label];
+    told.push_back(label.text + label.source);
+  }
+  EXPECT_THAT(told, ElementsAre("train.py:7", "Linear_0", "train.py:7", "Linear_0"));
+}
+
+TEST(KinetoProfile, CollectivesOfTheHostAreOfTheOneGroupThatIsTold) {
+  std::string events;
+  for (const int start : {200, 100, 300}) {
+    absl::StrAppend(&events, events.empty() ? "" : ",", R"({"ph":"X","cat":"user_annotation","name":")",
+                    start == 300 ? "mpi" : "gloo", R"(:all_reduce","pid":9,"tid":1,"dur":50,"ts":)", start,
+                    R"(,"args":{"Input Dims":[[],[10,)", start, R"(]],"Input type":["","float"]}})");
+  }
+  const std::string world = R"({"pg_name":"0","pg_desc":"default_pg","pg_size":4})";
+  for (const bool has_one : {true, false}) {
+    const Profile profile = Read(events, R"("distributedInfo":{"rank":1,"pg_config":[)" + world +
+                                             (has_one ? "" : R"(,{"pg_name":"1","pg_size":2})") + "]}");
+    ASSERT_EQ(profile.host_collectives.size(), 3u);
+    for (int64_t i = 0; i < 3; ++i) {
+      const Profile::HostCollective& collective = profile.host_collectives[static_cast<size_t>(i)];
+      const Profile::CollectiveKind& kind = profile.collective_kinds[collective.kind];
+      EXPECT_EQ(collective.start, 100'000 * (i + 1));
+      EXPECT_EQ(collective.end, collective.start + 50'000);
+      EXPECT_EQ(kind.name, "all_reduce");
+      EXPECT_EQ(kind.in_elements, 1000 * (i + 1));
+      EXPECT_EQ(kind.out_elements, 1000 * (i + 1));
+      EXPECT_EQ(kind.dtype, "float32");
+      EXPECT_EQ(kind.group, has_one ? "0" : "");
+      EXPECT_EQ(kind.group_description, has_one ? "default_pg" : "");
+      EXPECT_EQ(kind.group_size, has_one ? 4 : -1);
+    }
+  }
+}
+
+// Old traces have arrows from forward to backward instead of sequence numbers.
+TEST(KinetoProfile, ArrowsAreSequenceNumbersWhereThereAreNone) {
+  for (const int64_t id : {int64_t{-1}, int64_t{0}, int64_t{5}, int64_t{kNone}}) {
+    for (const int64_t told : {-1, 3}) {
+      std::vector<Written> events(2);
+      for (Written& event : events) event.category = "cpu_op";
+      events[1].start = 20;
+      events[0].sequence_number = told;
+      const Profile profile = Read(absl::StrCat(
+          TextOf(events), R"(,{"ph":"f","cat":"fwdbwd","name":"fwdbwd","pid":9,"tid":1,"ts":20,"id":)", id,
+          "}"));
+      const auto& ranges = profile.threads.at(0).ranges;
+      EXPECT_EQ(ranges[0].sequence_number, told < 0 ? kNone : 3u);
+      EXPECT_EQ(ranges[1].sequence_number, told >= 0 || id < 0 || id == kNone ? kNone : id);
+    }
+  }
+}
+
 TEST(KinetoProfile, EventsWithoutATimeAreCounted) {
   EXPECT_THAT(
       Read(R"({"ph":"X","cat":"kernel","name":"when"},{"ph":"X","cat":"kernel","name":"k","ts":1})").notes,

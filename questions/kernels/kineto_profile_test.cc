@@ -120,16 +120,6 @@ TEST(KinetoProfile, ExternalIdsTellTheOpEvenWhereTimesDoNot) {
   EXPECT_THAT(joined.profile.notes, ElementsAre(HasSubstr("1 launches are not in the trace")));
 }
 
-TEST(KinetoProfile, TimeTellsTheOpOfAnIdThatSeveralOpsHave) {
-  const Joined joined =
-      Trace(Last(Event("cpu_op", "aten::mul", 100, 50, R"("External id":7)") +
-                 Event("cpu_op", "aten::div", 200, 50, R"("External id":7)") +
-                 Event("cuda_runtime", "cudaLaunchKernel", 210, 5, R"("External id":7,"correlation":3)") +
-                 Event("kernel", "divs", 300, 10, R"("External id":7,"correlation":3)")));
-  EXPECT_EQ(joined.Write("op,kernel"), "op kernel\ndiv divs\n");
-  EXPECT_THAT(joined.profile.notes, ElementsAre(HasSubstr("1 ops")));
-}
-
 // A kernel is of the op that alone has the External id of it or its call, else of the op in which the call
 // began.
 TEST(KinetoProfile, OfAnyEventsInAnyOrderIdsAndElseTimeTellTheOp) {
@@ -235,53 +225,6 @@ TEST(KinetoProfile, CollectivesTellTheirMessageAndTheirGroup) {
   ASSERT_EQ(joined.profile.collectives.size(), 1U);
   EXPECT_EQ(joined.profile.collectives[0].sequence_number, 42);
   EXPECT_EQ(joined.profile.collective_kinds[0].group_ranks, "[0, 2, 4, 6]");
-}
-
-TEST(KinetoProfile, FramesThatTellNothingAreNoRanges) {
-  std::string events = Event("cpu_op", "aten::mm", 100, 50, "");
-  for (int64_t twice = 0; twice < 2; ++twice) {
-    int64_t start = 200 + 100 * twice;
-    for (const char* const frame :
-         {"torch/x.py(3): f", "<built-in method run>", "", "train.py(7): main", "nn.Module: Linear_0"}) {
-      events += Event("python_function", frame, start++, 1, "");
-    }
-  }
-  const Joined joined = Trace(Last(events));
-  EXPECT_EQ(joined.profile.num_ranges, 5);
-  std::vector<std::string> told;
-  for (const kernels::OpLabel& label : joined.profile.labels) told.push_back(label.text + label.source);
-  EXPECT_THAT(told, ElementsAre("aten::mm", "train.py:7", "Linear_0"));
-}
-
-TEST(KinetoProfile, AKernelTellsItsCollectiveWhereNoOpDoes) {
-  const Joined joined =
-      Trace(Last(Event("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 300, 10,
-                       R"("correlation":3,"Collective name":"allreduce","dtype":"Float","Group size":2)")));
-  ASSERT_EQ(joined.profile.collectives.size(), 1U);
-  const Profile::CollectiveKind& kind = joined.profile.collective_kinds[joined.profile.collectives[0].kind];
-  EXPECT_EQ(kind.name, "allreduce");
-  EXPECT_EQ(kind.dtype, "float32");
-  EXPECT_EQ(kind.group_size, 2);
-  EXPECT_EQ(joined.profile.collectives[0].sequence_number, -1);
-}
-
-TEST(KinetoProfile, CollectivesOfTheHostAreOfTheOneGroupThatIsTold) {
-  const std::string events = Last(Event("user_annotation", "gloo:all_reduce", 100, 50,
-                                        R"("Input Dims":[[10,20]],"Input type":["float"])"));
-  const auto kind_of = [&](const std::string& groups) {
-    const Joined joined =
-        Trace(events + R"(],"distributedInfo":{"rank":1,"pg_config":[)" + groups + R"(]},"more":[)");
-    EXPECT_EQ(joined.profile.host_collectives.size(), 1U);
-    return joined.profile.collective_kinds.at(0);
-  };
-  const std::string world = R"({"pg_name": "0", "pg_desc": "default_pg", "pg_size": 4})";
-  const Profile::CollectiveKind one = kind_of(world);
-  EXPECT_EQ(one.name, "all_reduce");
-  EXPECT_EQ(one.in_elements, 200);
-  EXPECT_EQ(one.dtype, "float32");
-  EXPECT_EQ(one.group_name(), "default_pg");
-  EXPECT_EQ(one.group_size, 4);
-  EXPECT_EQ(kind_of(world + R"(, {"pg_name": "1", "pg_size": 2})").group_name(), "");
 }
 
 // An op of these arguments with a kernel: its FLOPs, bytes and Tensor Core use.
