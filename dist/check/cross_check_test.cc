@@ -10,16 +10,15 @@
 #include <optional>
 #include <random>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "dist/check/ranks_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/dist/check/verdict.h"
-#include "ott/dist/comm/simulated_communicator.h"
 #include "ott/dist/directory/run_directory.h"
 
 namespace ott {
@@ -31,20 +30,6 @@ using testing::HasSubstr;
 constexpr int kCheckedIteration = 20;
 constexpr auto kTimeout = std::chrono::seconds(60);
 
-std::string HostOf(int rank) { return absl::StrCat("node", rank); }
-
-// Runs each rank's part in a thread of its own.
-void OnRanks(int size, const std::function<void(int, Communicator&)>& part) {
-  std::vector<std::string> hosts;
-  for (int rank = 0; rank < size; ++rank) hosts.push_back(HostOf(rank));
-  const auto ranks = CreateSimulatedCommunicators(hosts);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] { part(rank, *ranks[rank]); });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
 // Stands for a library that gathers.
 CrossCheck::Collectives CollectivesOf(Communicator& ranks) {
   const std::shared_ptr<Communicator> library = *ranks.Split(0, 0, Deadline::After(kTimeout));
@@ -52,11 +37,7 @@ CrossCheck::Collectives CollectivesOf(Communicator& ranks) {
   collectives.all_gather = [library](std::string_view bytes, Deadline deadline) {
     return library->AllGather(bytes, deadline);
   };
-  collectives.are_equal = [library](absl::Span<const uint64_t> words, Deadline deadline) {
-    const std::string mine(reinterpret_cast<const char*>(words.data()), 8 * words.size());
-    const std::vector<std::string> all = *library->AllGather(mine, deadline);
-    return absl::StatusOr<bool>(std::count(all.begin(), all.end(), mine) == library->size());
-  };
+  collectives.are_equal = AreEqualOn(library);
   return collectives;
 }
 

@@ -5,17 +5,16 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "dist/check/ranks_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/digest/digest.h"
 #include "ott/dist/check/verdict.h"
-#include "ott/dist/comm/simulated_communicator.h"
 
 namespace ott {
 namespace {
@@ -49,20 +48,15 @@ struct Rank {
 std::vector<CrossCheckVerdict> CheckAll(const std::vector<Rank>& ranks, const std::vector<int64_t>& groups,
                                         const std::string& unmatched = "",
                                         std::chrono::nanoseconds timeout = std::chrono::seconds(60)) {
-  std::vector<std::string> hosts;
-  for (size_t i = 0; i < ranks.size(); ++i) hosts.push_back(absl::StrCat("node", i));
-  auto communicators = CreateSimulatedCommunicators(hosts);
   std::vector<CrossCheckVerdict> verdicts(ranks.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (!ranks[i].comes) continue;
-    threads.emplace_back([&, i] {
-      DistinctCheck check(std::move(communicators[i]), timeout, std::make_shared<SilentRanks>(), groups);
-      verdicts[i] = check.Run(ranks[i].iteration, ranks[i].tensors, i == 0 ? unmatched : "rank 0's counts",
-                              ranks[i].problem);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  OnRanks(static_cast<int>(ranks.size()), [&](int rank, Communicator& communicator) {
+    const Rank& mine = ranks[rank];
+    DistinctCheck check(*communicator.Split(0, 0, Deadline::After(std::chrono::seconds(60))), timeout,
+                        std::make_shared<SilentRanks>(), groups);
+    if (!mine.comes) return;
+    verdicts[rank] =
+        check.Run(mine.iteration, mine.tensors, rank == 0 ? unmatched : "rank 0's counts", mine.problem);
+  });
   return verdicts;
 }
 

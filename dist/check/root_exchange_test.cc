@@ -3,12 +3,11 @@
 #include <functional>
 #include <future>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "dist/check/ranks_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ott/dist/comm/simulated_communicator.h"
 
 namespace ott {
 namespace {
@@ -26,16 +25,12 @@ RootExchange::Decision Join(const RootExchange::Contributions& contributions, bo
 }
 
 // Runs each rank's part in a thread of its own.
-void OnRanks(std::chrono::nanoseconds timeout, const std::function<void(int, RootExchange&)>& part) {
-  auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < kNumRanks; ++rank) {
-    threads.emplace_back([&, rank] {
-      RootExchange exchange(std::move(ranks[rank]), timeout, std::make_shared<SilentRanks>());
-      part(rank, exchange);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+void OnExchanges(std::chrono::nanoseconds timeout, const std::function<void(int, RootExchange&)>& part) {
+  OnRanks(kNumRanks, [&](int rank, Communicator& ranks) {
+    RootExchange exchange(*ranks.Split(0, 0, Deadline::After(seconds(60))), timeout,
+                          std::make_shared<SilentRanks>());
+    part(rank, exchange);
+  });
 }
 
 std::string RunOnce(RootExchange& exchange, int rank, bool binds) {
@@ -46,13 +41,13 @@ std::string RunOnce(RootExchange& exchange, int rank, bool binds) {
 }
 
 TEST(RootExchange, AllReceiveOneDecision) {
-  OnRanks(seconds(60), [](int rank, RootExchange& exchange) {
+  OnExchanges(seconds(60), [](int rank, RootExchange& exchange) {
     for (const bool binds : {false, true}) EXPECT_EQ(RunOnce(exchange, rank, binds), "012");
   });
 }
 
 TEST(RootExchange, WhoDoesNotComeIsNamedAndWaitedForOnce) {
-  OnRanks(seconds(1), [](int rank, RootExchange& exchange) {
+  OnExchanges(seconds(1), [](int rank, RootExchange& exchange) {
     if (rank == 2) return;
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < 20; ++i) EXPECT_EQ(RunOnce(exchange, rank, false), "01nothing from rank 2");
@@ -63,13 +58,13 @@ TEST(RootExchange, WhoDoesNotComeIsNamedAndWaitedForOnce) {
 TEST(RootExchange, WhatBindsIsNotRuledWhereSomebodyHasGoneOn) {
   for (const bool binds : {false, true}) {
     std::promise<void> gone_on[2];
-    OnRanks(milliseconds(400), [&](int rank, RootExchange& exchange) {
+    OnExchanges(milliseconds(400), [&](int rank, RootExchange& exchange) {
       if (rank == 0) {
         // Late for all others, whose parts are there.
         for (std::promise<void>& other : gone_on) other.get_future().wait();
         EXPECT_EQ(RunOnce(exchange, rank, binds), binds ? "later" : "012");
       } else {
-        EXPECT_THAT(RunOnce(exchange, rank, binds), HasSubstr("nothing from rank 0 (a) within 0.4 s"));
+        EXPECT_THAT(RunOnce(exchange, rank, binds), HasSubstr("nothing from rank 0 (node0) within 0.4 s"));
         gone_on[rank - 1].set_value();
       }
     });
@@ -78,7 +73,7 @@ TEST(RootExchange, WhatBindsIsNotRuledWhereSomebodyHasGoneOn) {
 
 TEST(RootExchange, WhoComesLateFindsWhatBinds) {
   std::promise<void> decided;
-  OnRanks(milliseconds(400), [&](int rank, RootExchange& exchange) {
+  OnExchanges(milliseconds(400), [&](int rank, RootExchange& exchange) {
     if (rank == 2) decided.get_future().wait();
     EXPECT_EQ(RunOnce(exchange, rank, true), "01nothing from rank 2");
     if (rank == 0) decided.set_value();

@@ -163,6 +163,9 @@ TEST(FormatVerdict, SaysThatOtherRanksDifferFirstInSomethingElse) {
       R"(iteration: 1 mode: REFERENCE outcome: DIFFERENT tensor: "w" dtype: "int8" host: "node"
       reference: "ref" first_tensor: "w" first_ranks: 0 num_first_ranks: 1 num_ranks: 4 num_different_ranks: )";
   EXPECT_THAT(FormatVerdict(Verdict(verdict + "1")), testing::HasSubstr("; on rank 0 alone\n"));
+  CrossCheckVerdict alone = Verdict(verdict + "1");
+  alone.set_num_ranks(1);
+  EXPECT_THAT(FormatVerdict(alone), testing::EndsWith("rtol 0)\n"));
   EXPECT_THAT(FormatVerdict(Verdict(verdict + "3")),
               testing::HasSubstr("; first on rank 0 alone; 3 of 4 ranks differ\n"));
 }
@@ -187,6 +190,8 @@ TEST(FormatVerdict, SaysWhichToleranceOfAFileWasApplied) {
   EXPECT_THAT(
       FormatVerdict(Verdict(errors + "outcome: WITHIN_TOLERANCE num_different_tensors: 2")),
       testing::HasSubstr("nearest to its tolerance: \"b\", max abs error 0.125 (atol 0.188 of t.textproto)"));
+  EXPECT_THAT(FormatVerdict(Verdict("tolerances: 't' mode: REFERENCE outcome: WITHIN_TOLERANCE")),
+              testing::HasSubstr("0 of 0 tensors have other bits; \n"));
   EXPECT_THAT(FormatVerdict(Verdict(errors + "outcome: DIFFERENT tensor: 'a' dtype: 'float32'")),
               testing::HasSubstr("\"a\" (float32 []): max abs error 0.25 (atol 1 of t.textproto)"));
 }
