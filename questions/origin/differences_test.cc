@@ -58,14 +58,15 @@ TEST(RelativeDifference, IsTheNormOfTheDifferenceOverTheLargerNorm) {
 }
 
 TEST(RelativeDifference, OfNumbersWhoseSumsAreEqualIsOneRoundingOfTheLargest) {
-  // A number in another place, whose part of the sketch may be the same.
   for (const auto& [dtype, apart] : {std::pair(DType::kBFloat16, 2.0 / 256), {DType::kInt64, 1 / 4.0}}) {
     std::vector<WrittenTensor> tensors(200, {std::vector<float>(200, 0), "", dtype});
-    for (size_t i = 0; i < tensors.size(); ++i) tensors[i].elements[i] = 4;
+    // A number in another place, whose part of the sketch may be the same.
+    for (size_t i = 0; i + 1 < tensors.size(); ++i) tensors[i].elements[i] = 4;
     const LoggedOps logged = LogTensors(tensors);
     const std::vector<LoggedOp>& ops = logged.ops;
     int num_hidden = 0;
-    for (size_t i = 1; i < ops.size(); ++i) {
+    for (size_t i = 1; i + 1 < ops.size(); ++i) {
+      EXPECT_DOUBLE_EQ(RelativeDifference(ops[i], 0, ops.back(), 0), 1);
       if (!std::equal(ops[0].sketch(0), ops[0].sketch(0) + TensorSketch::kNumSums, ops[i].sketch(0)))
         continue;
       ++num_hidden;

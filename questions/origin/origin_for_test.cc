@@ -16,7 +16,7 @@ LoggedOps LogOps(const std::vector<std::vector<WrittenOp>>& iterations) {
   std::filesystem::remove_all(run_dir);
   HandWritten log(run_dir, 0, 1);
   for (size_t i = 0; i < iterations.size(); ++i) {
-    if (i > 0) log.BeginIteration(static_cast<int64_t>(i));
+    log.BeginIteration(static_cast<int64_t>(i));
     for (const WrittenOp& op : iterations[i]) log.Op(op);
   }
   log.Finish();
@@ -37,7 +37,6 @@ HandWritten::HandWritten(const std::string& run_dir, int rank, int world_size) {
   auto log = OpLog::Create(options);
   EXPECT_TRUE(log.ok()) << log.status();
   log_ = *std::move(log);
-  BeginIteration(0);
 }
 
 void HandWritten::BeginIteration(int64_t iteration) { EXPECT_TRUE(log_->BeginIteration(iteration).ok()); }
@@ -93,6 +92,7 @@ void HandWritten::Finish() { EXPECT_TRUE(log_->Finish().ok()); }
 void WriteRun(const std::string& run_dir, const std::vector<std::string>& ranks) {
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     HandWritten log(run_dir, static_cast<int>(rank), static_cast<int>(ranks.size()));
+    if (ranks[rank][0] != '@') log.BeginIteration(0);
     std::istringstream texts(ranks[rank]);
     for (std::string text; std::getline(texts, text, ';');) {
       WrittenOp op;

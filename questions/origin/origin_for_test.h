@@ -42,7 +42,7 @@ LoggedOps LogOps(const std::vector<std::vector<WrittenOp>>& iterations);
 // The log of a rank. "kept.*" are kept.
 class HandWritten {
  public:
-  // In a run directory; an iteration 0 begins.
+  // In a run directory.
   HandWritten(const std::string& run_dir, int rank, int world_size);
 
   void BeginIteration(int64_t iteration);
@@ -57,7 +57,7 @@ class HandWritten {
 // 2". The module may come before an operation's name, which ends in ! for an update, & for a collective or ^
 // for a load. A number stands for a tensor of four elements that begins with it, ? for one that cannot be
 // read.
-// @10 begins iteration 10; iteration 0 has begun.
+// @10 begins iteration 10; without one the first is iteration 0.
 void WriteRun(const std::string& run_dir, const std::vector<std::string>& ranks);
 
 // A folder of the test with runs a, b and perturbed.

@@ -113,6 +113,11 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
             "INPUT linear in 10 on 0: input0; no operation that was logged made it, in either run; it may be "
             "of "
             "iterations 1 to 9, which were not logged: log them to see"},
+           {{"@2; linear 5 > 10"},
+            {"@2; linear 6 > 12"},
+            "INPUT linear in 2 on 0: input0; no operation that was logged made it, in either run; it may be "
+            "of "
+            "iterations 0 to 1, which were not logged: log them to see"},
            {{"linear 5 > 10; @1; linear 5 > 10"},
             {"linear 5 > 10; @1; linear 6 > 12"},
             "INPUT linear in 1 on 0: input0; no operation that was logged made it, in either run"},
@@ -148,7 +153,8 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
             "UNKNOWN: rank 0: only one of the runs logged adam (m) in iteration 0; did the other one make "
             "that "
             "update?"},
-           // It may be made by what has another name.
+           // It may be made by what has another name, and its output's size or no output.
+           {{"f 1 > 2; adam! 2 > 3"}, {"f 1 > 2; fused_adam! 2"}, "NONE: "},
            {{"f 1 > 2; adam! 2 > 3"}, {"f 1 > 2; fused_adam! 2 4 > 3 5"}, "NONE: "},
            // What could not be read is neither blamed nor passed.
            {{"f 1 > ?"},

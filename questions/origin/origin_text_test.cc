@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/questions/origin/origin_answer.h"
 
@@ -176,6 +177,7 @@ TEST(AnswerOrigin, IsGoodNewsOnlyIfNothingIsNamed) {
     EXPECT_EQ(answer.finding(), finding);
     EXPECT_EQ(answer.sentences(0), "it");
     EXPECT_EQ(answer.how_sure(), "7 operations on 2 ranks were compared bit for bit");
+    EXPECT_THAT(answer.pictures(), ::testing::ElementsAre("origin"));
   }
   verdict.set_perturbed("run");
   EXPECT_EQ(AnswerOrigin(verdict).how_sure(),

@@ -107,8 +107,7 @@ struct Scene {
     for (int rank = 0; rank < num_ranks; ++rank) logs.emplace_back(run_dir, rank, num_ranks);
     const int iterations = off == 1 && !wrong ? perturbed_iterations : num_iterations;
     for (int iteration = 0; iteration < iterations; ++iteration) {
-      if (iteration > 0)
-        for (HandWritten& log : logs) log.BeginIteration(iteration);
+      for (HandWritten& log : logs) log.BeginIteration(iteration);
       std::vector<std::vector<WrittenTensor>> results;  // by operation and rank
       for (const Spec& spec : program) {
         const bool is_lifted = results.size() == lifted;
