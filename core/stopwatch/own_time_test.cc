@@ -205,10 +205,10 @@ TEST_F(OwnTimeTest, IsWhatIsNeitherInCollectivesNorWithoutACpu) {
     const OwnWorkStats& work = stats.own_work();
     EXPECT_NEAR(work.time().all().seconds(), whole.Seconds(), 1e-7) << trial;
     EXPECT_EQ(work.num_watched_iters(), kIterations);
-    EXPECT_NEAR(work.waiting_seconds(), kIterations * 1e-3 * static_cast<double>(whole.waiting), 1e-6);
-    EXPECT_NEAR(work.taken_seconds(), kIterations * 1e-3 * static_cast<double>(whole.taken), 1e-6);
+    EXPECT_NEAR(work.waiting_seconds(), kIterations * 1e-3 * static_cast<double>(whole.waiting), 5e-13);
+    EXPECT_NEAR(work.taken_seconds(), kIterations * 1e-3 * static_cast<double>(whole.taken), 5e-13);
     EXPECT_NEAR(work.cpu_seconds(), kIterations * (whole.Seconds() - 1e-3 * static_cast<double>(whole.slept)),
-                1e-6);
+                5e-13);
     for (const auto& [name, spent] : player.spent) {
       const OwnTimeStats own = Own(stats, name);
       // Where nobody watches, all may have been in it.
