@@ -3,6 +3,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -13,142 +14,95 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
 
-constexpr uint64_t kHighestByte = uint64_t{0xff} << 56;
+using Lap = std::tuple<uint32_t, uint64_t, uint64_t>;
 
-// The memory that a kernel would leave.
-class Memory {
- public:
-  Memory(uint32_t num_units, uint32_t laps_per_unit) {
-    view_.num_units = num_units;
-    view_.laps_per_unit = laps_per_unit;
-    words_.resize(KernelTimerMemorySize(view_));
-  }
-
-  void SetUnit(uint32_t index, const KernelTimerUnit& unit) {
-    std::memcpy(&words_[Word(index)], &unit, sizeof(unit));
-  }
-  void SetLap(uint32_t unit, uint32_t lap, uint32_t section, uint64_t cycles) {
-    words_[Word(unit) + kKernelTimerUnitWords + lap] = (cycles & ~kHighestByte) | uint64_t{section} << 56;
-  }
-
-  KernelTimes Read() const {
-    const absl::StatusOr<KernelTimes> times = ReadKernelTimes(words_, view_);
-    EXPECT_TRUE(times.ok()) << times.status();
-    return *times;
-  }
-
-  const KernelTimerView& view() const { return view_; }
-  const std::vector<uint64_t>& words() const { return words_; }
-
- private:
-  size_t Word(uint32_t unit) const { return 1 + unit * (kKernelTimerUnitWords + view_.laps_per_unit); }
-
-  KernelTimerView view_;
-  std::vector<uint64_t> words_;
-};
-
-// "SECTION BEGIN-END" of each lap.
-std::vector<std::string> Laps(const KernelTimes::Unit& unit) {
-  std::vector<std::string> result;
-  for (const KernelTimes::Lap& lap : unit.laps) {
-    result.push_back(std::to_string(lap.section) + " " + std::to_string(lap.begin) + "-" +
-                     std::to_string(lap.end));
-  }
-  return result;
+std::vector<Lap> LapsOf(const KernelTimes::Unit& unit) {
+  std::vector<Lap> laps;
+  for (const KernelTimes::Lap& lap : unit.laps) laps.emplace_back(lap.section, lap.begin, lap.end);
+  return laps;
 }
 
-// Starts at 1000 ns and `start` cycles, and lasts 500 ns and 1000 cycles.
-KernelTimerUnit Unit(uint32_t num_laps, uint64_t start = 5000) {
-  return {1000, 1500, start, start + 1000, 7, 2, 13, num_laps};
+auto Fields(const KernelTimes::Unit& unit) {
+  return std::tuple(unit.block, unit.warp, unit.sm, unit.start_nanoseconds, unit.end_nanoseconds,
+                    unit.start_cycles, unit.cycles, LapsOf(unit));
 }
 
-TEST(KernelTimes, LapsFollowEachOther) {
-  Memory memory(2, 3);
-  memory.SetUnit(1, Unit(2));
-  memory.SetLap(1, 0, 0, 5100);
-  memory.SetLap(1, 1, 4, 5900);
-  const KernelTimes times = memory.Read();
-  ASSERT_THAT(times.units, SizeIs(1));
-  EXPECT_EQ(times.units[0].block, 7);
-  EXPECT_EQ(times.units[0].warp, 2);
-  EXPECT_EQ(times.units[0].sm, 13);
-  EXPECT_EQ(times.units[0].cycles, 1000);
-  EXPECT_THAT(Laps(times.units[0]), ElementsAre("0 0-100", "4 100-900"));
-  EXPECT_EQ(times.num_laps_lost + times.num_units_lost + times.num_invalid, 0);
-  EXPECT_EQ(times.CyclesPerNanosecond(), 2);
-}
-
-TEST(KernelTimes, AUnitThatHasNotEndedKeepsItsLaps) {
-  Memory memory(1, 3);
-  KernelTimerUnit unit = Unit(0);
-  unit.end_nanoseconds = unit.end_cycles = 0;
-  memory.SetUnit(0, unit);
-  memory.SetLap(0, 0, 0, 5100);
-  memory.SetLap(0, 1, 1, 5300);
-  const KernelTimes times = memory.Read();
-  EXPECT_THAT(Laps(times.units[0]), ElementsAre("0 0-100", "1 100-300"));
-  EXPECT_EQ(times.units[0].cycles, 300);
-  EXPECT_EQ(times.units[0].end_nanoseconds, 0);
-  EXPECT_EQ(times.CyclesPerNanosecond(), 0);
-}
-
-TEST(KernelTimes, TimesThatRunBackwardsAreCountedAndLeftOut) {
-  Memory memory(2, 2);
-  memory.SetUnit(0, Unit(2));
-  memory.SetLap(0, 0, 0, 5100);
-  memory.SetLap(0, 1, 1, 5050);
-  KernelTimerUnit backwards = Unit(0);
-  backwards.end_cycles = backwards.start_cycles - 1;
-  memory.SetUnit(1, backwards);
-  const KernelTimes times = memory.Read();
-  ASSERT_THAT(times.units, SizeIs(1));
-  EXPECT_THAT(Laps(times.units[0]), ElementsAre("0 0-100"));
-  EXPECT_EQ(times.num_invalid, 2);
-}
-
-TEST(KernelTimes, MemoryOfAnotherSizeIsRefused) {
-  const Memory memory(2, 3);
-  std::vector<uint64_t> words = memory.words();
-  words.pop_back();
-  const absl::StatusOr<KernelTimes> times = ReadKernelTimes(words, memory.view());
-  EXPECT_EQ(times.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(times.status().message()),
-              HasSubstr("18 words of memory, but 2 units of 3 laps take 19"));
-}
-
-TEST(KernelTimes, AKernelThatNeverRanLeavesNothing) {
-  EXPECT_THAT(Memory(3, 3).Read().units, IsEmpty());
-  EXPECT_THAT(KernelSectionEvents(Memory(3, 3).Read()), IsEmpty());
-}
-
+// Memory as kernels leave it, whose clocks run backwards now and then and may reach the highest byte.
 TEST(KernelTimes, WhateverLiesInTheMemoryIsTakenInOrCounted) {
+  constexpr uint64_t kCycles = (uint64_t{1} << 56) - 1;
   std::mt19937_64 random(1);
+  const auto once_in = [&](int times) { return random() % times == 0; };
   KernelTimerView view;
-  view.num_units = 50;
-  view.laps_per_unit = 5;
-  for (int round = 0; round < 100; ++round) {
-    std::vector<uint64_t> words(KernelTimerMemorySize(view));
-    // Zero to 64 bits each, so that some fit together.
-    for (uint64_t& word : words) word = random() >> 1 >> random() % 63;
-    const absl::StatusOr<KernelTimes> times = ReadKernelTimes(words, view);
-    ASSERT_TRUE(times.ok());
-    for (const KernelTimes::Unit& unit : times->units) {
+  view.num_units = 5;
+  view.laps_per_unit = 4;
+  for (int round = 0; round < 500; ++round) {
+    KernelTimes expected;
+    std::vector<uint64_t> words = {random() % 9};
+    expected.num_units_lost = words[0];
+    size_t num_events = 0;
+    double cycles = 0, nanoseconds = 0;
+    for (uint32_t block = 0; block < view.num_units; ++block) {
+      KernelTimes::Unit unit;
+      unit.block = block;
+      unit.warp = block + 1;
+      unit.sm = block / 2;
+      unit.start_nanoseconds = once_in(6) ? 0 : 1000 + random() % 9;
+      unit.end_nanoseconds = once_in(4) ? 0 : unit.start_nanoseconds + 500 - (once_in(9) ? 501 : 0);
+      unit.start_cycles = once_in(2) ? kCycles - 100 : 5000;
+      unit.cycles = 100 + random() % 2000;
+      const bool is_backwards = once_in(9), has_ended = unit.end_nanoseconds != 0;
+      const KernelTimerUnit header = {unit.start_nanoseconds,
+                                      unit.end_nanoseconds,
+                                      unit.start_cycles,
+                                      is_backwards ? unit.start_cycles - 1 : unit.start_cycles + unit.cycles,
+                                      unit.block,
+                                      unit.warp,
+                                      unit.sm,
+                                      static_cast<uint32_t>(random() % 7)};
+      words.resize(words.size() + kKernelTimerUnitWords);
+      std::memcpy(&words[words.size() - kKernelTimerUnitWords], &header, sizeof(header));
       uint64_t last = 0;
-      for (const KernelTimes::Lap& lap : unit.laps) {
-        EXPECT_EQ(lap.begin, last);
-        EXPECT_GE(lap.end, lap.begin);
-        last = lap.end;
+      int64_t num_invalid = 0;
+      for (uint32_t lap = 0; lap < view.laps_per_unit; ++lap) {
+        const uint64_t end = once_in(6) ? last - 1 : last + random() % 300;
+        const uint32_t section = once_in(4) ? kNoKernelSection : lap + 1;
+        const bool is_there = lap < header.num_laps;
+        words.push_back(is_there ? ((unit.start_cycles + end) & kCycles) | uint64_t{section} << 56 : 0);
+        if (!is_there) continue;
+        if (end != last - 1) {
+          unit.laps.push_back({section, last, end});
+          last = end;
+        } else {
+          ++num_invalid;
+        }
       }
+      if (unit.start_nanoseconds == 0) continue;
+      if (has_ended && (is_backwards || unit.end_nanoseconds < unit.start_nanoseconds)) {
+        ++expected.num_invalid;
+        continue;
+      }
+      expected.num_invalid += num_invalid;
+      if (!has_ended) unit.cycles = last;
+      if (has_ended && header.num_laps > 4) expected.num_laps_lost += header.num_laps - 4;
+      if (has_ended) cycles += static_cast<double>(unit.cycles);
+      if (has_ended) nanoseconds += 500;
+      for (const KernelTimes::Lap& lap : unit.laps) num_events += lap.section != kNoKernelSection;
+      expected.units.push_back(unit);
     }
-    size_t num_laps = 0;
-    for (const KernelTimes::Unit& unit : times->units) {
-      for (const KernelTimes::Lap& lap : unit.laps) num_laps += lap.section != kNoKernelSection;
-    }
-    EXPECT_EQ(KernelSectionEvents(*times).size(), num_laps);
+    const KernelTimes times = ReadKernelTimes(words, view).value();
+    EXPECT_EQ(times.num_units_lost, expected.num_units_lost);
+    EXPECT_EQ(times.num_laps_lost, expected.num_laps_lost);
+    EXPECT_EQ(times.num_invalid, expected.num_invalid);
+    EXPECT_DOUBLE_EQ(times.CyclesPerNanosecond(), nanoseconds > 0 ? cycles / nanoseconds : 0);
+    EXPECT_EQ(KernelSectionEvents(times).size(), nanoseconds > 0 ? num_events : 0);
+    ASSERT_EQ(times.units.size(), expected.units.size());
+    for (size_t i = 0; i < times.units.size(); ++i)
+      EXPECT_EQ(Fields(times.units[i]), Fields(expected.units[i]));
   }
+  const absl::Status status = ReadKernelTimes(std::vector<uint64_t>(50), view).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("50 words of memory, but 5 units of 4 laps take 51"));
 }
 
 // "SECTION block B SM S.LANE START-END"
