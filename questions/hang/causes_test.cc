@@ -174,6 +174,8 @@ a=01234.411 | a#412 | a#412 | finished | finished | unread
   says ; there is no majority, so nobody is blamed
 a=0123.411 | a#412/50 | a#412/50 | finished | a#412/50
   HANGING NEVER_CAME 2
+a=0123 | a#412/50 | finished | finished | finished
+  HANGING DIFFERENT_ITERATIONS 0
 a=01.411 | a#412/50 | finished
   HANGING DIFFERENT_ITERATIONS
 a=0123.411 ott=0123 | finished ott#1 | a#412 | finished ott#1 | finished ott#1

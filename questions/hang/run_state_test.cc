@@ -20,6 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/clock.h"
+#include "ott/core/base/config.pb.h"
 #include "ott/core/base/file.h"
 #include "ott/core/flight/flight_recorder.h"
 #include "ott/dist/comm/local_communicator.h"
@@ -541,6 +542,15 @@ class WatchdogTest : public RunStateTest {
   std::condition_variable called_;
   std::vector<HangVerdict> verdicts_;
 };
+
+TEST(HangWatchdog, DoesWhatIsConfigured) {
+  HangConfig config;
+  EXPECT_EQ(HangWatchdog::FromConfig(config).reaction, HangWatchdog::Reaction::kGoOn);
+  config.set_after_seconds(7);
+  config.set_reaction(HangConfig::REACTION_ABORT);
+  EXPECT_EQ(HangWatchdog::FromConfig(config).reaction, HangWatchdog::Reaction::kAbort);
+  EXPECT_EQ(HangWatchdog::FromConfig(config).after_seconds, 7);
+}
 
 TEST_F(WatchdogTest, ARankThatStandsTellsTheProgramWhyAndKeepsTheVerdict) {
   CreateTwo();
