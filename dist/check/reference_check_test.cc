@@ -391,18 +391,6 @@ TEST_F(ReferenceCheckTest, ToleranceOfATensorComesFromTheFile) {
   EXPECT_EQ(verdict.outcome(), DIFFERENT) << "what the file does not name";
 }
 
-TEST_F(ReferenceCheckTest, AFileThatHoldsNoTolerancesIsNamed) {
-  const std::string path = dir_ + "/tolerances.textproto";
-  const CrossCheckConfig config = Config("reference_tolerances: \"" + path + "\"");
-  EXPECT_THAT(std::string(ReferenceCheck::Create(config, RankMeshes(4)).status().message()), HasSubstr(path));
-  ASSERT_TRUE(WriteFileAtomically(path, "tensors {\n  atol: many\n}").ok());
-  EXPECT_THAT(std::string(ReferenceCheck::Create(config, RankMeshes(4)).status().message()),
-              HasSubstr(path + ":2:"));
-  ASSERT_TRUE(WriteFileAtomically(path, "tensors { path: \"w\" atol: nan }").ok());
-  EXPECT_THAT(std::string(ReferenceCheck::Create(config, RankMeshes(4)).status().message()),
-              HasSubstr("w: atol"));
-}
-
 TEST_F(ReferenceCheckTest, OneRankOfTheReferenceIsNamedForEachOrForAll) {
   for (int count = 1; count <= 6; ++count) {
     CrossCheckConfig config = Config("");

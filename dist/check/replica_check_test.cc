@@ -80,30 +80,6 @@ std::vector<CrossCheckVerdict> Check(
   return verdicts;
 }
 
-TEST(ReplicaCheck, AMajorityIsOneOfAllRanksNotOfThoseThatAnswered) {
-  for (const int num_there : {3, 4}) {
-    auto ranks = CreateSimulatedCommunicators({"a", "b", "c", "d", "e"});
-    std::vector<std::thread> threads;
-    for (int rank = 1; rank < num_there; ++rank) {
-      threads.emplace_back([&, rank] {
-        Model model;
-        if (rank == 2) model.bias[0] = 1;
-        ReplicaCheck(std::move(ranks[rank]), seconds(60)).Run(3, model.Tensors());
-      });
-    }
-    const Model model;
-    const CrossCheckVerdict verdict =
-        ReplicaCheck(std::move(ranks[0]), milliseconds(500)).Run(3, model.Tensors());
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(verdict.outcome(), DIFFERENT);
-    EXPECT_EQ(verdict.tensor(), "layer.bias");
-    EXPECT_EQ(verdict.has_majority(), num_there == 4);
-    EXPECT_THAT(verdict.reason(), HasSubstr(num_there == 4 ? "nothing from rank 4 (e) within"
-                                                           : "nothing from ranks 3, 4 within"));
-    EXPECT_EQ(verdict.culprit_ranks_size(), num_there == 4 ? 1 : 0) << verdict.DebugString();
-  }
-}
-
 TEST(ReplicaCheck, OfAnyRanksTheVerdictIsThatOfTheDefinition) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 120; ++trial) {
@@ -297,22 +273,23 @@ TEST(ReplicaCheck, OfAnyRanksTheVerdictIsThatOfTheDefinition) {
   }
 }
 
-// The verdict where each rank's bias is one of the values.
-CrossCheckVerdict CheckBiases(const std::vector<double>& biases, double atol, double rtol = 0) {
+// The verdict where each rank has one of the values in the last block of its weights.
+CrossCheckVerdict CheckValues(const std::vector<double>& values, double atol, double rtol = 0) {
   ReplicaCheckOptions options;
   options.tolerance.emplace();
   options.tolerance->atol = atol;
   options.tolerance->rtol = rtol;
   options.kind_of = [](const std::string&) { return TensorKind(); };
   return Check(
-      static_cast<int>(biases.size()), [&](int rank, Model& model) { model.bias[0] = biases[rank]; }, {},
+      static_cast<int>(values.size()),
+      [&](int rank, Model& model) { model.weights[35000] = static_cast<float>(values[rank]); }, {},
       options)[0];
 }
 
 TEST(ReplicaCheck, WithAToleranceTheOrderOfTheRanksDoesNotMatter) {
   std::vector<double> biases = {0, .000901, .000902, .0018};
   do {
-    const CrossCheckVerdict verdict = CheckBiases(biases, .001);
+    const CrossCheckVerdict verdict = CheckValues(biases, .001);
     // The outer two agree with most, but not with each other.
     EXPECT_EQ(verdict.outcome(), DIFFERENT);
     EXPECT_FALSE(verdict.has_majority());
@@ -325,27 +302,9 @@ TEST(ReplicaCheck, WithAToleranceTheOrderOfTheRanksDoesNotMatter) {
 // 0.1 is within 0.095 of 1.1, and not of 1; whose digest comes first does not matter.
 TEST(ReplicaCheck, WithARelativeToleranceEachMustBeWithinItOfTheOther) {
   for (int scale = 1; scale <= 12; ++scale) {
-    EXPECT_EQ(CheckBiases({1. * scale, 1.1 * scale}, 0, 0.095).outcome(), DIFFERENT) << scale;
-    EXPECT_EQ(CheckBiases({1.1 * scale, 1. * scale}, 0, 0.105).outcome(), WITHIN_TOLERANCE) << scale;
+    EXPECT_EQ(CheckValues({1. * scale, 1.1 * scale}, 0, 0.095).outcome(), DIFFERENT) << scale;
+    EXPECT_EQ(CheckValues({1.1 * scale, 1. * scale}, 0, 0.105).outcome(), WITHIN_TOLERANCE) << scale;
   }
-}
-
-TEST(ReplicaCheck, WithAToleranceAMissingRankIsNoPass) {
-  auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
-  ReplicaCheckOptions options;
-  options.tolerance.emplace();
-  options.tolerance->atol = 1;
-  std::thread other([&] {
-    Model model;
-    model.bias[0] += 0.5;
-    ReplicaCheck(std::move(ranks[1]), seconds(60), options).Run(3, model.Tensors());
-  });
-  const Model model;
-  const CrossCheckVerdict verdict =
-      ReplicaCheck(std::move(ranks[0]), milliseconds(500), options).Run(3, model.Tensors());
-  other.join();
-  EXPECT_EQ(verdict.outcome(), NOT_COMPARED) << verdict.DebugString();
-  EXPECT_THAT(verdict.missing_ranks(), ElementsAre(2));
 }
 
 TEST(ReplicaCheck, WithAToleranceThoseThatNobodyOfAMajorityAgreesWithAreNamed) {
@@ -374,7 +333,7 @@ TEST(ReplicaCheck, WithAToleranceThoseThatNobodyOfAMajorityAgreesWithAreNamed) {
     if (!any_majority) culprits.clear();
     const bool all_equal =
         *std::min_element(biases.begin(), biases.end()) == *std::max_element(biases.begin(), biases.end());
-    const CrossCheckVerdict verdict = CheckBiases(biases, 0.5);
+    const CrossCheckVerdict verdict = CheckValues(biases, 0.5);
     EXPECT_EQ(verdict.outcome(), all_equal ? BITWISE_EQUAL : all_agree ? WITHIN_TOLERANCE : DIFFERENT);
     EXPECT_THAT(verdict.culprit_ranks(), ElementsAreArray(culprits)) << verdict.DebugString();
     EXPECT_EQ(verdict.has_majority(), !culprits.empty()) << verdict.DebugString();
@@ -383,6 +342,19 @@ TEST(ReplicaCheck, WithAToleranceThoseThatNobodyOfAMajorityAgreesWithAreNamed) {
       shown.insert(difference.ranks().begin(), difference.ranks().end());
     }
     EXPECT_EQ(shown.empty(), all_agree);
+    for (const FirstDifference& difference : verdict.differences()) {
+      EXPECT_THAT(difference.index(), ElementsAre(87, 200));
+      for (const int rank : difference.ranks()) {
+        EXPECT_EQ(difference.value(), Shortest(static_cast<float>(biases[rank])));
+      }
+      EXPECT_FALSE(agree(std::stod(difference.value()), std::stod(difference.expected())));
+    }
+    if (all_agree) {
+      EXPECT_NEAR(
+          verdict.max_abs_error(),
+          *std::max_element(biases.begin(), biases.end()) - *std::min_element(biases.begin(), biases.end()),
+          1e-6);
+    }
     if (!culprits.empty()) {
       EXPECT_TRUE(std::includes(shown.begin(), shown.end(), culprits.begin(), culprits.end()));
     }
@@ -438,9 +410,6 @@ TEST(ReplicaCheck, NumbersBoolsAndTextsAreReplicas) {
       {tree(0.2, true, "cosine to 0"), "rate", "float64", "0.2", "0.1", true},
       {tree(0.1, false, "cosine to 0"), "nesterov", "bool", "0", "1", false},
       {tree(0.1, true, "cosine to 1e-5"), "schedule", "text", "\"cosine to 1e-5\"", "\"cosine to 0\"", false},
-      {tree(0.1, true, ""), "schedule", "text", "\"\"", "\"cosine to 0\"", false},
-      {tree(0.1, true, std::string(70000, 'x')), "schedule", "text", "\"" + std::string(60, 'x') + "...\"",
-       "\"cosine to 0\"", false},
   };
   for (const auto& test : cases) {
     const CrossCheckVerdict verdict = CheckTrees({good, test.bad, good});
@@ -489,9 +458,9 @@ TEST(ReplicaCheck, TensorsOfWhichOnlyDigestsAreKnownAreComparedByThem) {
 TEST(ReplicaCheck, MoreContentsThanAreComparedWithEachOtherStillHaveTheirCulprit) {
   std::vector<double> biases(40);
   for (size_t rank = 0; rank < biases.size(); ++rank) biases[rank] = 1e-6 * static_cast<double>(rank);
-  EXPECT_EQ(CheckBiases(biases, .001).outcome(), WITHIN_TOLERANCE);
+  EXPECT_EQ(CheckValues(biases, .001).outcome(), WITHIN_TOLERANCE);
   biases[7] = 1;
-  const CrossCheckVerdict verdict = CheckBiases(biases, .001);
+  const CrossCheckVerdict verdict = CheckValues(biases, .001);
   EXPECT_EQ(verdict.outcome(), DIFFERENT);
   EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(7));
 }
@@ -535,32 +504,25 @@ TEST(ReplicaCheck, SaysHowOftenARankWasNamedBefore) {
   EXPECT_THAT(last[2].culprit_named_before(), ElementsAre(2));
 }
 
-TEST(ReplicaCheck, NamesTheRankAndTheFirstNameOfAnotherSetOfTensors) {
-  const auto verdicts = Check(3, {}, [](int rank, std::vector<NamedTensor>& tensors) {
-    if (rank == 1) tensors[1].path = "layer.gain";
-  });
-  EXPECT_EQ(verdicts[2].outcome(), DIFFERENT);
-  EXPECT_EQ(verdicts[2].tensor(), "layer.gain");
-  EXPECT_THAT(verdicts[2].culprit_ranks(), ElementsAre(1));
-  EXPECT_EQ(verdicts[2].reason(),
-            "tensor 1 is \"layer.gain\" float64 [1] on rank 1 (node1), "
-            "\"layer.bias\" float64 [1] on ranks 0, 2");
-}
-
-TEST(ReplicaCheck, NamesAnotherShapeDTypeOrNumberOfTensors) {
+TEST(ReplicaCheck, NamesAnotherNameShapeDTypeOrNumberOfTensors) {
   const float value = 0;
   const auto reason_of = [&](const std::function<void(std::vector<NamedTensor>&)>& change) {
-    return Check(3, {},
-                 [&](int rank, std::vector<NamedTensor>& tensors) {
-                   if (rank == 2) change(tensors);
-                 })[0]
-        .reason();
+    const CrossCheckVerdict verdict = Check(3, {}, [&](int rank, std::vector<NamedTensor>& tensors) {
+      if (rank == 2) change(tensors);
+    })[0];
+    EXPECT_EQ(verdict.outcome(), DIFFERENT);
+    EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(2));
+    EXPECT_THAT(verdict.reason(), HasSubstr("\"" + verdict.tensor() + "\""));
+    return verdict.reason();
   };
   EXPECT_THAT(
       reason_of([](auto& tensors) {
         tensors[0].tensor.view = TensorView(tensors[0].tensor.view.data(), DType::kFloat32, {400, 100});
       }),
       HasSubstr("float32 [400, 100] on rank 2 (node2), \"layer.weights\" float32 [100, 400] on ranks 0, 1"));
+  EXPECT_EQ(
+      reason_of([](auto& tensors) { tensors[1].path = "layer.gain"; }),
+      "tensor 1 is \"layer.gain\" float64 [1] on rank 2 (node2), \"layer.bias\" float64 [1] on ranks 0, 1");
   EXPECT_THAT(reason_of([&](auto& tensors) { tensors[1].tensor.view = TensorView(&value, {1}); }),
               HasSubstr("\"layer.bias\" float32 [1] on rank 2"));
   EXPECT_THAT(reason_of([](auto& tensors) { tensors.pop_back(); }),
@@ -568,16 +530,12 @@ TEST(ReplicaCheck, NamesAnotherShapeDTypeOrNumberOfTensors) {
 }
 
 TEST(ReplicaCheck, RanksInDifferentIterationsAreNotCompared) {
-  auto ranks = CreateSimulatedCommunicators({"a", "b"});
-  const Model model;
-  CrossCheckVerdict other;
-  std::thread thread(
-      [&] { other = ReplicaCheck(std::move(ranks[1]), seconds(60)).Run(31, model.Tensors()); });
-  const CrossCheckVerdict verdict = ReplicaCheck(std::move(ranks[0]), seconds(60)).Run(30, model.Tensors());
-  thread.join();
-  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
-  EXPECT_EQ(other.outcome(), NOT_COMPARED);
-  EXPECT_THAT(verdict.reason(), HasSubstr("rank 0 (a): iteration 30, rank 1 (b): iteration 31"));
+  OnRanks(2, [](int rank, Communicator& ranks) {
+    ReplicaCheck check(*ranks.Split(0, 0, Deadline::After(seconds(60))), seconds(60));
+    const CrossCheckVerdict verdict = check.Run(30 + rank, Model().Tensors());
+    EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+    EXPECT_THAT(verdict.reason(), HasSubstr("rank 0 (node0): iteration 30, rank 1 (node1): iteration 31"));
+  });
 }
 
 TEST(ReplicaCheck, AMissingRankIsNamedAndTakesPartAgainLater) {

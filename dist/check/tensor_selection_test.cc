@@ -109,7 +109,40 @@ TEST(TensorSelection, WhatIsDistinctIsNoReplica) {
   EXPECT_TRUE(selection.IsDistinct("data.inputs"));
   EXPECT_FALSE(selection.IsReplicated("data.inputs"));
   EXPECT_TRUE(selection.IsReplicated("weights"));
-  EXPECT_EQ(selection.FindUnmatchedDistinct({}), "distinct: \"data.*\" matches no tensor");
+}
+
+TEST(TensorSelection, EachGlobAndKindThatMatchesNothingIsNamed) {
+  const float number = 1;
+  const auto names = [&](const std::string& stand_in) {
+    std::vector<NamedTensor> tensors;
+    for (const char* const path : {"w", "s", "d", "loss"}) {
+      tensors.push_back({path, Tensor{TensorView(&number, {}), nullptr}});
+      if (path == stand_in) tensors.back().content = NamedTensor::Content::kStandIn;
+    }
+    return tensors;
+  };
+  const std::string rules = R"(tensor_kinds { kind: TENSOR_KIND_PARAMETER paths: ["w", "s", "bias"] }
+      replicated: ["w", "wieghts*", "loss"] sharded { paths: ["s", "experts.*"] along: "inner" }
+      sharded { paths: "w" along: "inner" } distinct: ["d", "e.*"])";
+  const auto selection = *Selection(rules + " kinds: [TENSOR_KIND_PARAMETER, TENSOR_KIND_OPTIMIZER_STATE]");
+  const std::string replicated = "replicated: \"wieghts*\" matches no tensor; ";
+  EXPECT_EQ(selection.FindUnmatched(names("s")),
+            replicated +
+                "replicated: \"loss\" matches no tensor; tensor_kinds: \"bias\" matches no tensor; "
+                "no tensor is TENSOR_KIND_OPTIMIZER_STATE");
+  EXPECT_EQ(Selection(rules)->FindUnmatched(names("")) + "; ", replicated);
+  const std::string stand_in =
+      ": is of an image, or of statistics, without a digest of its tensor, and other tensors have the same; ";
+  EXPECT_EQ(Selection("replicated: '*x'")->FindUnmatched(names("w")), "replicated: \"*x\" matches no tensor");
+  EXPECT_EQ(Selection("replicated: ['w', 'x']")->FindUnmatched(names("w")),
+            "w" + stand_in + "replicated: \"x\" matches no tensor");
+  const std::string shards = "sharded: \"experts.*\" matches no tensor";
+  EXPECT_EQ(selection.FindUnmatchedShards(0, names("w")), shards);
+  EXPECT_EQ(selection.FindUnmatchedShards(0, names("s")), "s" + stand_in + shards);
+  EXPECT_EQ(selection.FindUnmatchedShards(1, names("s")), "");
+  EXPECT_EQ(selection.FindUnmatchedDistinct(names("w")), "distinct: \"e.*\" matches no tensor");
+  EXPECT_EQ(selection.FindUnmatchedDistinct(names("d")),
+            "d" + stand_in + "distinct: \"e.*\" matches no tensor");
 }
 
 }  // namespace
