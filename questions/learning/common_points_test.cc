@@ -103,7 +103,7 @@ TEST(CommonPoints, ManyPointsAreAveragedInWindows) {
       EXPECT_NEAR(points.x[window], begin + width / 2, 1e-9);
       for (size_t run = 0; run < curves.size(); ++run) {
         double sum = 0;
-        constexpr int kParts = 20000;
+        constexpr int kParts = 2000;
         for (int i = 0; i < kParts; ++i) sum += At(curves[run], begin + width * (i + 0.5) / kParts);
         EXPECT_NEAR(points.at(run, window), sum / kParts, 0.01) << num_points << " " << window;
       }

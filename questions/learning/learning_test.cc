@@ -60,13 +60,6 @@ TEST_F(Learning, ATenthOfTheStepsThatIsLostIsFoundAndMeasured) {
   EXPECT_THAT(ToText(verdict), HasSubstr("B is worse in loss: it loses"));
 }
 
-TEST_F(Learning, StepsThatAreSavedAreBetter) {
-  const LearningVerdict verdict =
-      Ask(a_, Runs("b", 10, random_, [](double x) { return FallingLoss(1.1 * x); }));
-  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::BETTER);
-  EXPECT_EQ(AnswerLearning(verdict).finding(), Answer::GOOD);
-}
-
 TEST_F(Learning, AMetricThatRisesIsWorseWhereItIsLower) {
   const auto accuracy = [](double x) { return 5 - FallingLoss(x); };
   LearningOptions options;
@@ -79,14 +72,6 @@ TEST_F(Learning, AMetricThatRisesIsWorseWhereItIsLower) {
   EXPECT_EQ(Ask(a, b, options).metrics(0).kind(), LearningVerdict::WORSE);
   options.better = Better::kLower;
   EXPECT_EQ(Ask(a, b, options).metrics(0).kind(), LearningVerdict::BETTER);
-}
-
-TEST_F(Learning, ABumpIsWorseBetweenItsEnds) {
-  const LearningVerdict verdict = Ask(
-      a_, Runs("b", 10, random_, [](double x) { return FallingLoss(x) + (x > 400 && x < 600 ? 0.1 : 0); }));
-  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::WORSE);
-  EXPECT_NEAR(verdict.metrics(0).differs_from(), 450, 51);
-  EXPECT_NEAR(verdict.metrics(0).differs_to(), 550, 51);
 }
 
 // Runs whose points vary as one: a part of the curve that leaves the others is seen though the runs spread
@@ -160,20 +145,13 @@ TEST_F(Learning, ASetIsAsGoodWithinAMarginAndNotBeyondIt) {
   EXPECT_EQ(Ask(a_, b, options).metrics(0).kind(), LearningVerdict::AS_GOOD);
 }
 
-TEST_F(Learning, AStatedMarginCountsBeforeADifference) {
-  const std::vector<RunCurves> b = Runs("b", 10, random_, [](double x) { return FallingLoss(0.9 * x); });
-  LearningOptions options;
-  options.margin = 1;
-  EXPECT_EQ(Ask(a_, b, options).metrics(0).kind(), LearningVerdict::AS_GOOD);
-}
-
 TEST_F(Learning, ALossBeyondAStatedMarginIsNeverAsGoodHoweverFewRunsHaveIt) {
   const auto far = [](double x) { return FallingLoss(x) + 20; };
   LearningOptions in_metric, in_steps;
   in_metric.margin = 1;
   in_steps.margin_share = 0.5;
-  for (const int num_b : {1, 2, 3, 5, 9, 10, 15}) {
-    for (int num_far = 1; num_far <= num_b; ++num_far) {
+  for (const int num_b : {1, 3, 10}) {
+    for (const int num_far : {1, (num_b + 1) / 2, num_b}) {
       std::vector<RunCurves> b = Runs("b", num_b - num_far, random_, FallingLoss);
       for (RunCurves& run : Runs("far", num_far, random_, far)) b.push_back(std::move(run));
       for (const LearningOptions& options : {in_metric, in_steps}) {
@@ -191,43 +169,6 @@ TEST_F(Learning, LostStepsAreMeasuredAlikeHoweverFewRunsLoseThem) {
   for (const int num_b : {3, 5, 7, 9, 10}) {
     EXPECT_NEAR(Ask(a_, {b.begin(), b.begin() + num_b}).metrics(0).share_lost().value(), 0.3, 0.06) << num_b;
   }
-}
-
-TEST_F(Learning, WhatIsMoreThanAllStepsIsNotMeasuredInSteps) {
-  const LearningVerdict verdict =
-      Ask(a_, Runs("b", 5, random_, [](double x) { return FallingLoss(x) + 20; }));
-  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::WORSE);
-  EXPECT_FALSE(verdict.metrics(0).has_share_lost()) << ToText(verdict);
-}
-
-// A curve of another shape may lose no steps in all; runs that cannot show the shape are not as good.
-TEST_F(Learning, RunsThatAreTooFewToDifferAreNotAsGoodInSteps) {
-  const auto bump = [](double x) { return FallingLoss(x) + (x > 400 && x < 500 ? 1 : 0); };
-  LearningOptions options;
-  options.margin_share = 0.5;
-  for (const int count : {2, 4}) {
-    EXPECT_EQ(
-        Ask({a_.begin(), a_.begin() + count}, Runs("b", count, random_, bump), options).metrics(0).kind(),
-        LearningVerdict::CANNOT_TELL);
-  }
-}
-
-TEST_F(Learning, FourRunsASideCannotTellAndSaySo) {
-  const LearningVerdict verdict =
-      Ask({a_.begin(), a_.begin() + 4}, Runs("b", 4, random_, [](double x) { return FallingLoss(0.5 * x); }));
-  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::CANNOT_TELL);
-  EXPECT_EQ(verdict.metrics(0).runs_needed(), 5);
-  EXPECT_EQ(AnswerLearning(verdict).finding(), Answer::CANNOT_TELL);
-}
-
-TEST_F(Learning, OneRunIsJudgedByTheBandOfASet) {
-  LearningOptions options;
-  options.margin = 1;
-  EXPECT_EQ(Ask(a_, Runs("b", 1, random_, FallingLoss), options).metrics(0).kind(),
-            LearningVerdict::CANNOT_TELL);
-  EXPECT_EQ(Ask(a_, Runs("b", 1, random_, FallingLoss)).metrics(0).kind(), LearningVerdict::CANNOT_TELL);
-  EXPECT_EQ(Ask(a_, Runs("b", 1, random_, [](double x) { return FallingLoss(0.6 * x); })).metrics(0).kind(),
-            LearningVerdict::WORSE);
 }
 
 TEST_F(Learning, OneRunOfEachSideIsAsGoodOnlyIfItIsTheSame) {
@@ -252,20 +193,6 @@ TEST_F(Learning, ARunThatIsNotFiniteIsNeverAsGood) {
               HasSubstr("after 10 of A and 10 of B: with a run that failed, B is never as good\n"));
   EXPECT_THAT(ToText(verdict), HasSubstr("B: b3 is not finite from step 550 on"));
   EXPECT_EQ(AnswerLearning(Ask(a_, {b[3]})).finding(), Answer::BAD);
-}
-
-TEST_F(Learning, RunsThatDivergeOrAreCutShortAreNamed) {
-  std::vector<RunCurves> b = Runs("b", 10, random_, FallingLoss);
-  b[0].curves["loss"].back().y = 100;
-  b[1].curves["loss"].resize(5);
-  b[2].curves["loss"][7].y = INFINITY;
-  const LearningVerdict verdict = Ask(a_, b);
-  ASSERT_EQ(verdict.events_size(), 3);
-  EXPECT_EQ(verdict.events(0).kind(), LearningVerdict::Event::DIVERGED);
-  EXPECT_EQ(verdict.events(1).kind(), LearningVerdict::Event::CUT_SHORT);
-  EXPECT_EQ(verdict.events(2).kind(), LearningVerdict::Event::ONCE_NOT_FINITE);
-  EXPECT_EQ(verdict.num_b(), 9);
-  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::CANNOT_TELL);
 }
 
 TEST_F(Learning, OtherPointsAndLengthsDoNotMatter) {

@@ -36,6 +36,25 @@ class ReadCurves : public ::testing::Test {
     return read.ok() ? *std::move(read) : ReadRuns();
   }
 
+  // Returns what a file holds, "x_name RUN METRIC x:y x:y", or what is wrong; both without the folder.
+  std::string Show(const std::string& path, const ReadOptions& options = {}) {
+    const absl::StatusOr<ReadRuns> read = ReadSide({path}, options);
+    const auto without_folder = [&](std::string text) {
+      const size_t at = text.find(folder_);
+      return at == std::string::npos ? text : text.erase(at, folder_.size() + 1);
+    };
+    if (!read.ok()) return without_folder(std::string(read.status().message()));
+    std::string text = read->x_name;
+    for (const RunCurves& run : read->runs) {
+      absl::StrAppend(&text, " ", without_folder(run.name));
+      for (const auto& [metric, curve] : run.curves) {
+        absl::StrAppend(&text, " ", metric);
+        for (const Point& point : curve) absl::StrAppend(&text, " ", point.x, ":", point.y);
+      }
+    }
+    return text;
+  }
+
   std::string ErrorOf(const std::string& path, const ReadOptions& options = {}) {
     return std::string(ReadSide({path}, options).status().message());
   }
@@ -56,69 +75,108 @@ std::vector<double> Ys(const Curve& curve) {
   return ys;
 }
 
-TEST_F(ReadCurves, OfCsvEachNumberIsAMetric) {
-  const ReadRuns read = Read(Write("a.csv", "step,loss,note,grad_norm\r\n10,1.5,ok,\r\n20,nan,ok,3e-1\r\n"));
-  ASSERT_EQ(read.runs.size(), 1);
-  EXPECT_EQ(read.x_name, "step");
-  EXPECT_EQ(read.runs[0].curves.size(), 2);
-  EXPECT_THAT(Xs(read.runs[0].curves.at("loss")), ElementsAre(10, 20));
-  EXPECT_TRUE(std::isnan(read.runs[0].curves.at("loss")[1].y));
-  EXPECT_THAT(Xs(read.runs[0].curves.at("grad_norm")), ElementsAre(20));
+std::string TrainerState(const std::string& history) {
+  return absl::StrCat("{\"log_history\": [", history, "]}\n");
 }
 
-TEST_F(ReadCurves, OfCsvAColumnMayNameTheRun) {
-  const ReadRuns read = Read(Write("a.csv", "run,epoch,loss\nb,1,3\na,1,1\na,2,0.5\n"));
-  ASSERT_EQ(read.runs.size(), 2);
-  EXPECT_THAT(read.runs[0].name, HasSubstr("a.csv, run a"));
-  EXPECT_THAT(Ys(read.runs[0].curves.at("loss")), ElementsAre(1, 0.5));
+TEST_F(ReadCurves, EachTextIsReadAsItsFormatSays) {
+  const std::string mark = "0: :::MLLOG {\"key\": ";
+  struct Case {
+    std::string text, holds;
+    ReadOptions options = {};
+  };
+  for (const auto& [text, holds, options] : std::vector<Case>{
+           // CSV: each number is a metric, and what is no number in its first row is a text.
+           {"step,loss,note,grad_norm\r\n10,1.5,ok,\r\n20,nan,3,3e-1\r\n",
+            "step f grad_norm 20:0.3 loss 10:1.5 20:nan"},
+           {"\xEF\xBB\xBFStep,loss\n1,2\n", "Step f loss 1:2"},
+           {"loss,step\n 1 , +2 \n+ 3,4", "step f loss 2:1 4:3"},
+           {"step,loss\n1,1e999\n2,-1e-999\n3,-inf\n\n4,5\n", "step f loss 1:inf 2:0 3:-inf 4:5"},
+           {"step,loss\nnan,1\n2,3\n", "step f loss 2:3"},
+           {"epoch,step,loss\n1,10,3\n", "step f loss 10:3"},
+           {"epoch,step,loss\n1,10,3\n", "epoch f loss 1:3", {"epoch"}},
+           {"tokens,step,loss\n7,10,3\n", "tokens f loss 7:3", {"tokens"}},
+           {"_step,_Wall_Time,loss\n1,2,3\n", "_step f loss 1:3"},
+           {"run,epoch,loss\nb,1,3\na,1,1\na,2,0.5\n", "epoch f, run a loss 1:1 2:0.5 f, run b loss 1:3"},
+           {"run_id,step,loss\nb,1,3\n", "step f, run b loss 1:3"},
+           {"process,step,loss\nb,1,3\n", "step f, run b loss 1:3"},
+           {"step,\"a,\"\"b\"\"\"\n1,\"2\"\n", "step f a,\"b\" 1:2"},
+           // As Weights & Biases exports it.
+           {"\"Step\",\"r-1 - loss\",\"r-1 - loss__MIN\",\"r-1 - loss__MAX\",\"r - 2 - loss\"\n"
+            "\"1\",\"2.5\",\"2\",\"3\",\"\"\n\"2\",\"2\",\"2\",\"2\",\"3\"\n",
+            "Step f, run r - 2 loss 2:3 f, run r-1 loss 1:2.5 2:2"},
+           {"step,r - __MIN\n1,2\n", "step f, run r __MIN 1:2"},
+           // JSON lines, of which the last of a step counts.
+           {"{\"step\": 2, \"loss\": 2}\n{\"step\": 1, \"loss\": 4, \"tags\": [1, {}], \"is\": true, \"t\": "
+            "\"7\"}\n"
+            "{\"step\": 2, \"loss\": NaN}\n\n{\"step\": 3, \"loss\": \"Infinity\"}\n{\"step\": 4, \"loss\": "
+            "\"-Infinity\", \"n\": null}\n{\"step\": 5, \"loss\": \"NaN\"}\n{\"loss\": 9}\n",
+            "step f loss 1:4 2:nan 3:inf 4:-inf 5:nan"},
+           {"{\"run\": \"b\", \"step\": 1, \"loss\": 2}\n{\"step\": 1, \"loss\": 3}\n",
+            "step f loss 1:3 f, run b loss 1:2"},
+           {"{\"epoch\": 1, \"iter\": 5, \"loss\": 2}\n{\"epoch\": 2, \"iter\": 6, \"loss\": 3}\n",
+            "iter f loss 5:2 6:3"},
+           {"{\"epoch\": 1, \"iter\": 5, \"loss\": 2}\n", "epoch f loss 1:2", {"epoch"}},
+           // Hugging Face's trainer_state.json.
+           {"{\n \"epoch\": 1.0,\n \"log_history\": [\n  {\"epoch\": 0.5, \"loss\": 2.0, \"step\": 5},\n"
+            "{\"epoch\": 1.0, \"eval_loss\": 1.5, \"step\": 10}\n ], \"best\": [1]\n}\n",
+            "step f eval_loss 10:1.5 loss 5:2"},
+           // MLPerf's logs.
+           {absl::StrCat("noise\n", mark, "\"seed\", \"value\": 3, \"metadata\": {\"step\": 1}}\n", mark,
+                         "\"tracked_stats\", \"value\": {\"throughput\": 7.5}, \"metadata\": {\"lineno\": 1, "
+                         "\"step\": 8}}\n",
+                         mark,
+                         "\"eval_accuracy\", \"value\": 0.75, \"metadata\": {\"samples_count\": 8, "
+                         "\"epoch_num\": 2}}\n",
+                         mark, "\"eval_accuracy\", \"value\": 0.5, \"metadata\": {}}\n", mark,
+                         "\"eval_accuracy\", \"value\": \"NaN\", \"metadata\": {\"samples_count\": 9}}\n"),
+            "samples_count f eval_accuracy 8:0.75 9:nan throughput 8:7.5"},
+           {absl::StrCat(
+                mark, "\"eval_accuracy\", \"value\": 0.75, \"metadata\": {\"epoch_num\": 2, \"step\": 4}}\n"),
+            "epoch_num f eval_accuracy 2:0.75"},
+           // What is wrong.
+           {"", "f: the file is empty"},
+           {" \n\t\n", "f: the file is empty"},
+           {"step,loss\n1,2\n2,what\n", "f:3: \"what\" is no number of the column loss"},
+           {"step,loss\n1,2\nx\t,2\n", "f:3: \"x\\t\" is no number of the column step"},
+           {"step,loss\n1\n", "f:2: 1 fields, and the first line names 2"},
+           {"time,loss\n1,2\n",
+            "f:1: no column is step, samples, epoch or the like; its columns are time,loss"},
+           {"step,loss\n1,2\n", "f:1: no column is tokens; its columns are step,loss", {"tokens"}},
+           {"step,\"loss\n1,2\n", "f:1: a quote is not closed"},
+           {"{\"step\": 1, \"loss\": 2}\n{\"step\": \n", "f:2: column 10: this is no JSON"},
+           {"{\"loss\": 2}\n",
+            "f: has no metric over any of step, global_step, iteration, iter, samples_count, samples, "
+            "train/global_step, epoch_num, epoch, wall_time"},
+           {"{\"step\": 1, \"loss\": 2}\n", "f: has no metric over epoch", {"epoch"}},
+           {"{\"log_history\": [{\"step\": 1, \"lo", "f: byte 32: this is no JSON"},
+           {absl::StrCat(mark, "\"eval_accuracy\", \"val"), "f:1: what follows :::MLLOG is no JSON"},
+       }) {
+    EXPECT_EQ(Show(Write("f", text), options), holds) << text;
+  }
 }
 
-TEST_F(ReadCurves, OfWeightsAndBiasesEachColumnIsARun) {
-  const ReadRuns read =
-      Read(Write("wandb.csv",
-                 "\"Step\",\"old-1 - loss\",\"old-1 - loss__MIN\",\"old-1 - loss__MAX\",\"old-2 - "
-                 "loss\"\n\"1\",\"2.5\",\"2.5\",\"2.5\",\"\"\n\"2\",\"2\",\"2\",\"2\",\"3\"\n"));
-  ASSERT_EQ(read.runs.size(), 2);
-  EXPECT_EQ(read.runs[0].curves.size(), 1);
-  EXPECT_THAT(Ys(read.runs[0].curves.at("loss")), ElementsAre(2.5, 2));
-  EXPECT_THAT(Ys(read.runs[1].curves.at("loss")), ElementsAre(3));
-}
-
-TEST_F(ReadCurves, OfJsonLinesTheLastOfAStepCounts) {
-  const ReadRuns read =
-      Read(Write("a.jsonl",
-                 "{\"step\": 2, \"loss\": 2}\n{\"step\": 1, \"loss\": 4, \"tags\": [1, {}]}\n"
-                 "{\"step\": 2, \"loss\": NaN}\n{\"step\": 3, \"loss\": \"Infinity\"}\n"));
-  const Curve& curve = read.runs.at(0).curves.at("loss");
-  EXPECT_THAT(Xs(curve), ElementsAre(1, 2, 3));
-  EXPECT_TRUE(std::isnan(curve[1].y));
-  EXPECT_EQ(curve[2].y, INFINITY);
-}
-
-TEST_F(ReadCurves, OfTrainerStateTheLogHistoryIsRead) {
-  Write("checkpoint/trainer_state.json",
-        "{\n \"epoch\": 1.0,\n \"log_history\": [\n  {\"epoch\": 0.5, \"loss\": 2.0, \"step\": 5},\n  "
-        "{\"epoch\": 1.0, "
-        "\"eval_loss\": 1.5, \"step\": 10}\n ]\n}\n");
-  const ReadRuns read = Read(folder_ + "/checkpoint");
-  EXPECT_EQ(read.x_name, "step");
-  EXPECT_THAT(Ys(read.runs.at(0).curves.at("loss")), ElementsAre(2));
-  EXPECT_THAT(Xs(read.runs.at(0).curves.at("eval_loss")), ElementsAre(10));
-}
-
-TEST_F(ReadCurves, OfMlperfEvaluationsAndStatisticsAreRead) {
-  const std::string prefix = "0: :::MLLOG {\"time_ms\": 1, \"key\": ";
-  const ReadRuns read = Read(Write(
-      "result_0.txt", absl::StrCat("noise\n", prefix, "\"seed\", \"value\": 3, \"metadata\": {}}\n", prefix,
-                                   "\"tracked_stats\", \"value\": {\"throughput\": 7.5}, \"metadata\": "
-                                   "{\"lineno\": 1, \"step\": 8}}\n",
-                                   prefix,
-                                   "\"eval_accuracy\", \"value\": 0.75, \"metadata\": {\"lineno\": 2, "
-                                   "\"samples_count\": 8}}\n")));
-  EXPECT_EQ(read.x_name, "samples_count");
-  EXPECT_EQ(read.runs.at(0).curves.size(), 2);
-  EXPECT_THAT(Ys(read.runs[0].curves.at("eval_accuracy")), ElementsAre(0.75));
-  EXPECT_THAT(Xs(read.runs[0].curves.at("throughput")), ElementsAre(8));
+TEST_F(ReadCurves, WhatIsNoFileOfMetricsIsNamed) {
+  EXPECT_THAT(ErrorOf(folder_ + "/none"), HasSubstr("none: No such file"));
+  Write("run/run.json", "{}");
+  EXPECT_EQ(Show(folder_ + "/run"),
+            "run: a run without metrics: the program logs them by run.metric(\"loss\", value)");
+  EXPECT_TRUE(MakeDirectories(folder_ + "/a/b/c/d/e").ok());
+  EXPECT_EQ(Show(folder_ + "/a"), "a: no file of metrics in it");
+  const std::string text = "step,loss\n1,2\n";
+  Write("a/b/c/d/e/deep.csv", text);
+  EXPECT_EQ(Show(folder_ + "/a"), "a: no file of metrics in it");
+  Write("a/b/c/d.csv", text);
+  EXPECT_EQ(Show(folder_ + "/a"), "step a/b/c/d.csv loss 1:2");
+  Write("checkpoint/trainer_state.json", TrainerState("{\"step\": 5, \"loss\": 2.0}"));
+  Write("checkpoint/other.csv", text);
+  EXPECT_EQ(Show(folder_ + "/checkpoint"), "step checkpoint loss 5:2");
+  Write("mixed/a.csv", text);
+  Write("mixed/b.csv", "epoch,loss\n1,2\n");
+  EXPECT_EQ(
+      Show(folder_ + "/mixed"),
+      absl::StrCat(
+          "mixed/b.csv: its metrics are over epoch, and those of others over step; --x names what all have"));
 }
 
 // Writes a record like TensorBoard's writers.
@@ -231,29 +289,9 @@ TEST_F(ReadCurves, ARunDirectoryHasTheMetricsOfItsFirstRank) {
   EXPECT_THAT(Ys(read.runs[0].curves.at("loss")), ElementsAre(2, 1));
 }
 
-TEST_F(ReadCurves, WhatIsWrongIsNamed) {
-  EXPECT_THAT(ErrorOf(folder_ + "/none"), HasSubstr("none: No such file"));
-  EXPECT_THAT(ErrorOf(Write("empty", "")), HasSubstr("empty: the file is empty"));
-  EXPECT_THAT(ErrorOf(Write("a.csv", "step,loss\n1,2\n2,what\n")),
-              HasSubstr("a.csv:3: \"what\" is no number of the column loss"));
-  EXPECT_THAT(ErrorOf(Write("b.csv", "step,loss\n1\n")), HasSubstr("b.csv:2: 1 fields"));
-  EXPECT_THAT(ErrorOf(Write("c.csv", "time,loss\n1,2\n")), HasSubstr("c.csv:1: no column is step"));
-  EXPECT_THAT(ErrorOf(Write("c.csv", "step,loss\n1,2\n"), {"tokens"}), HasSubstr("no column is tokens"));
-  EXPECT_THAT(ErrorOf(Write("d.jsonl", "{\"step\": 1, \"loss\": 2}\n{\"step\": \n")),
-              HasSubstr("d.jsonl:2: column"));
-  EXPECT_THAT(ErrorOf(Write("e.jsonl", "{\"loss\": 2}\n")),
-              HasSubstr("e.jsonl: has no metric over any of step"));
-  Write("run/run.json", "{}");
-  EXPECT_THAT(ErrorOf(folder_ + "/run"), HasSubstr("a run without metrics"));
-}
-
 std::string Mlperf(int samples, const std::string& value) {
   return absl::StrCat(":::MLLOG {\"key\": \"eval_accuracy\", \"value\": ", value,
                       ", \"metadata\": {\"samples_count\": ", samples, "}}\n");
-}
-
-std::string TrainerState(const std::string& history) {
-  return absl::StrCat("{\"log_history\": [", history, "]}\n");
 }
 
 // Logged up to step 3, and after a restart from step 1 again; the value of step 1 is not finite at first.

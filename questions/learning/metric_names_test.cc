@@ -1,0 +1,59 @@
+#include "ott/questions/learning/metric_names.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ott::learning {
+namespace {
+
+using ::testing::ElementsAre;
+
+RunCurves RunOf(const std::vector<std::string>& metrics) {
+  RunCurves run;
+  for (const std::string& metric : metrics) run.curves[metric] = {{1, 2}};
+  return run;
+}
+
+TEST(MetricNames, TellLossesRatesAndWhatIsNotOfLearning) {
+  for (const char* name : {"loss", "eval_loss", "Train/Perplexity", "word_error_rate"})
+    EXPECT_TRUE(IsLoss(name)) << name;
+  for (const char* name : {"accuracy", "grad_norm", "lr"}) EXPECT_FALSE(IsLoss(name)) << name;
+  for (const char* name : {"lr", "train/lr", "a/b/learning_rate"}) EXPECT_TRUE(IsLearningRate(name)) << name;
+  for (const char* name : {"lr_scale", "my_lr", "lr/x", "loss"}) EXPECT_FALSE(IsLearningRate(name)) << name;
+  for (const char* name : {"throughput", "tokens_per_second", "iter_Time", "train_runtime", "total_flops",
+                           "memory", "epoch", "num_steps", "samples", "lr", "learning_rate"})
+    EXPECT_FALSE(IsOfLearning(name)) << name;
+  for (const char* name : {"loss", "grad_norm", "norm_of_step"}) EXPECT_TRUE(IsOfLearning(name)) << name;
+}
+
+TEST(MetricNames, AreOfAllRunsThatHaveAPoint) {
+  RunCurves empty = RunOf({"a", "b", "c"});
+  empty.curves["c"].clear();
+  EXPECT_THAT(MetricsOfAll({RunOf({"d", "c", "b", "a"})}, {empty, RunOf({"b", "a", "c"})}),
+              ElementsAre("a", "b"));
+}
+
+TEST(MetricNames, TheDefaultSaysMostAboutLearning) {
+  EXPECT_EQ(DefaultMetric({RunOf({"loss"})}, {RunOf({"accuracy"})}), "");
+  // Each is taken before those that follow.
+  const std::vector<std::vector<std::string>> order = {{"eval_accuracy", "my_val_loss"},
+                                                       {"accuracy", "loss", "train_perplexity"},
+                                                       {"eval_f1"},
+                                                       {"f1"},
+                                                       {"eval_grad_norm", "eval_loss_time", "lr"}};
+  for (size_t i = 0; i < order.size(); ++i) {
+    for (const std::string& better : order[i]) {
+      for (size_t j = i + 1; j < order.size(); ++j) {
+        for (const std::string& other : order[j])
+          EXPECT_EQ(DefaultMetric({RunOf({better, other})}, {RunOf({other, better})}), better) << other;
+      }
+    }
+    EXPECT_EQ(DefaultMetric({RunOf(order[i])}, {RunOf(order[i])}), order[i][0]);
+  }
+}
+
+}  // namespace
+}  // namespace ott::learning
