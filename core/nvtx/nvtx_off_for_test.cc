@@ -1,5 +1,6 @@
 // Calls on a range wrapper that is off, for callgrind to count; see off_instructions_test.sh.
 
+#include "ott/core/base/off_for_test.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 
 namespace {
@@ -17,28 +18,5 @@ namespace {
 
 }  // namespace
 
-extern "C" {
-
-[[gnu::noinline]] void OnePushAndPop() { PushAndPop(); }
-
-[[gnu::noinline]] void TwoPushAndPop() {
-  PushAndPop();
-  PushAndPop();
-}
-
-[[gnu::noinline]] void OneScope() { Scope(); }
-
-[[gnu::noinline]] void TwoScope() {
-  Scope();
-  Scope();
-}
-}
-
-int main() {
-  for (int i = 0; i < 1000; ++i) {
-    OnePushAndPop();
-    TwoPushAndPop();
-    OneScope();
-    TwoScope();
-  }
-}
+#define KINDS(USE) USE(PushAndPop) USE(Scope)
+OTT_OFF_PROGRAM(KINDS)

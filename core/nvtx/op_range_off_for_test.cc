@@ -1,5 +1,6 @@
 // Op ranges that are off, for callgrind to count; see off_instructions_test.sh.
 
+#include "ott/core/base/off_for_test.h"
 #include "ott/core/nvtx/op_range.h"
 #include "ott/core/tensor/tensor_view.h"
 
@@ -55,38 +56,6 @@ ott::OpStash stash;
 
 }  // namespace
 
-#define ONE_AND_TWO(kind)                        \
-  [[gnu::noinline]] void One##kind() { kind(); } \
-  [[gnu::noinline]] void Two##kind() {           \
-    kind();                                      \
-    kind();                                      \
-  }
-
-extern "C" {
-ONE_AND_TWO(WithArgs)
-ONE_AND_TWO(WithAttributes)
-ONE_AND_TWO(ByMacro)
-ONE_AND_TWO(WithInputs)
-ONE_AND_TWO(Phase)
-ONE_AND_TWO(OfBackward)
-ONE_AND_TWO(Layer)
-}
-
-int main() {
-  for (int i = 0; i < 1000; ++i) {
-    OneWithArgs();
-    TwoWithArgs();
-    OneWithAttributes();
-    TwoWithAttributes();
-    OneByMacro();
-    TwoByMacro();
-    OneWithInputs();
-    TwoWithInputs();
-    OnePhase();
-    TwoPhase();
-    OneOfBackward();
-    TwoOfBackward();
-    OneLayer();
-    TwoLayer();
-  }
-}
+#define KINDS(USE) \
+  USE(WithArgs) USE(WithAttributes) USE(ByMacro) USE(WithInputs) USE(Phase) USE(OfBackward) USE(Layer)
+OTT_OFF_PROGRAM(KINDS)

@@ -1,61 +1,29 @@
-// Calls on a stopwatch that is off, for callgrind to count; see stopwatch_instructions_test.sh. Functions
-// with one and with two pairs, so that the difference is a pair without the function around it.
+// Calls on a stopwatch that is off, for callgrind to count; see off_instructions_test.sh.
 
+#include "ott/core/base/off_for_test.h"
 #include "ott/core/stopwatch/stopwatch.h"
 
 namespace {
 
-[[gnu::always_inline]] inline void PairByName() {
+[[gnu::always_inline]] inline void ByName() {
   ott::Stopwatch::Get().Start("name");
   asm volatile("");
   ott::Stopwatch::Get().End("name");
 }
 
-[[gnu::always_inline]] inline void PairByHandle() {
+[[gnu::always_inline]] inline void ByHandle() {
   static ott::Stopwatch::Measurement measurement("handle");
   measurement.Start();
   asm volatile("");
   measurement.End();
 }
 
-[[gnu::always_inline]] inline void PairByScope() {
+[[gnu::always_inline]] inline void ByScope() {
   OTT_STOPWATCH_SCOPE("scope");
   asm volatile("");
 }
 
 }  // namespace
 
-extern "C" {
-
-[[gnu::noinline]] void OneByName() { PairByName(); }
-
-[[gnu::noinline]] void TwoByName() {
-  PairByName();
-  PairByName();
-}
-
-[[gnu::noinline]] void OneByHandle() { PairByHandle(); }
-
-[[gnu::noinline]] void TwoByHandle() {
-  PairByHandle();
-  PairByHandle();
-}
-
-[[gnu::noinline]] void OneByScope() { PairByScope(); }
-
-[[gnu::noinline]] void TwoByScope() {
-  PairByScope();
-  PairByScope();
-}
-}
-
-int main() {
-  for (int i = 0; i < 1000; ++i) {
-    OneByName();
-    TwoByName();
-    OneByHandle();
-    TwoByHandle();
-    OneByScope();
-    TwoByScope();
-  }
-}
+#define KINDS(USE) USE(ByName) USE(ByHandle) USE(ByScope)
+OTT_OFF_PROGRAM(KINDS)
