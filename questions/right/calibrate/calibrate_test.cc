@@ -1,9 +1,15 @@
 #include "ott/questions/right/calibrate/calibrate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <iterator>
+#include <limits>
+#include <map>
+#include <optional>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -143,6 +149,197 @@ TEST(Calibrate, NaNInAllRunsIsNoDifference) {
   EXPECT_EQ(calibration->tolerances.tensors(0).noise(), 0.25);
 }
 
+TEST(Noise, IsWhatItsDefinitionsSay) {
+  EXPECT_NEAR(FactorFor(2), 63.66, 0.01);
+  EXPECT_NEAR(FactorFor(4), 5.841, 0.001);
+  EXPECT_EQ(FactorFor(5), 5);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::mt19937 random(1);
+  const auto draw = [&] { return static_cast<double>(random() % 100); };
+  for (int trial = 0; trial < 200; ++trial) {
+    const int num_runs = 2 + static_cast<int>(random() % 4),
+              num_iterations = 1 + static_cast<int>(random() % 4);
+    const bool is_close = random() % 2 == 0;
+    Noise noise;
+    // By tensor, iteration and two runs; those of some tensors are 0 between all runs but one.
+    std::map<std::string, std::vector<std::map<std::pair<int, int>, double>>> differences;
+    std::map<std::string, std::vector<double>> roundings;
+    for (const std::string tensor : {"a", "b", "c"}) {
+      const int odd = random() % 3 == 0 ? static_cast<int>(random() % static_cast<unsigned>(num_runs)) : -1;
+      for (int i = 0; i < num_iterations; ++i) {
+        noise.AddIteration(10 * i);
+        auto& between = differences[tensor].emplace_back();
+        for (int run = 0; run < num_runs; ++run) {
+          for (int other = run + 1; other < num_runs; ++other) {
+            double& difference = between[{run, other}];
+            for (int rank = 0; rank < 2; ++rank) {
+              const bool is_equal = (odd >= 0 && run != odd && other != odd) || random() % 4 == 0;
+              const double one = is_equal ? 0 : is_close ? 50 + draw() : draw() * draw();
+              difference = std::max(difference, one);
+              rank == 0 ? noise.Add(tensor, 10 * i, run, other, one)
+                        : noise.Add(tensor, 10 * i, other, run, one);
+            }
+          }
+        }
+        double& rounding = roundings[tensor].emplace_back(0);
+        for (int rank = 0; rank < 2; ++rank) {
+          const double one = draw() / 3;
+          rounding = std::max(rounding, one);
+          noise.AddRounding(tensor, 10 * i, one);
+        }
+      }
+    }
+    const auto of_pairs = [&](const std::string& tensor, int i, const std::vector<int>& runs) {
+      std::vector<double> all;
+      for (const int run : runs)
+        for (const int other : runs)
+          if (run < other) all.push_back(differences[tensor][static_cast<size_t>(i)][{run, other}]);
+      return all;
+    };
+    const auto mean_square = [&](const std::string& tensor, int i, const std::vector<int>& runs) {
+      double sum = 0;
+      if (i < 0 || i >= num_iterations) return sum;
+      for (const double difference : of_pairs(tensor, i, runs)) sum += difference * difference;
+      return std::sqrt(sum / static_cast<double>(of_pairs(tensor, i, runs).size()));
+    };
+    const auto is_noisy = [&](const std::string& tensor, const std::vector<int>& runs) {
+      double largest = 0;
+      for (int i = 0; i < num_iterations; ++i) largest = std::max(largest, mean_square(tensor, i, runs));
+      return largest > 0;
+    };
+    const auto atol = [&](const std::string& tensor, int i, const std::vector<int>& runs, double factor) {
+      return factor * std::max({mean_square(tensor, i - 1, runs), mean_square(tensor, i, runs),
+                                mean_square(tensor, i + 1, runs), roundings[tensor][static_cast<size_t>(i)]});
+    };
+    std::vector<int> all;
+    for (int run = 0; run < num_runs; ++run) all.push_back(run);
+    for (const int run : all) {
+      for (const int other : all) {
+        const std::vector<int> two = {std::min(run, other), std::max(run, other)};
+        EXPECT_EQ(noise.AreEqual(run, other),
+                  run == other || !(is_noisy("a", two) || is_noisy("b", two) || is_noisy("c", two)));
+      }
+    }
+    const std::map<std::string, double> raised = {{"b", 3}};
+    const Tolerances tolerances = noise.Fit(all, 7, raised);
+    EXPECT_EQ(tolerances.factor(), 7);
+    EXPECT_EQ(tolerances.iterations_size(), num_iterations);
+    int at = 0;
+    std::vector<double> looseness;
+    for (const std::string tensor : {"a", "b", "c"}) {
+      if (!is_noisy(tensor, all)) continue;
+      ASSERT_LT(at, tolerances.tensors_size());
+      const TensorTolerance& tolerance = tolerances.tensors(at++);
+      EXPECT_EQ(tolerance.path(), tensor);
+      EXPECT_EQ(tolerance.factor(), tensor == "b" ? 21 : 0);
+      double largest = 0;
+      ASSERT_EQ(tolerance.atol_at_size(), num_iterations);
+      for (int i = 0; i < num_iterations; ++i) {
+        largest = std::max(largest, mean_square(tensor, i, all));
+        const double expected = atol(tensor, i, all, tensor == "b" ? 21 : 7);
+        EXPECT_NEAR(tolerance.atol_at(i), expected, 1e-9 * expected) << trial;
+        const std::vector<double> pairs = of_pairs(tensor, i, all);
+        const double of_pair = *std::max_element(pairs.begin(), pairs.end());
+        if (of_pair > 0) looseness.push_back(expected / of_pair);
+      }
+      EXPECT_NEAR(tolerance.noise(), largest, 1e-9 * largest);
+    }
+    EXPECT_EQ(at, tolerances.tensors_size());
+    std::sort(looseness.begin(), looseness.end());
+    const auto [median, most] = noise.Looseness(all, 7, raised);
+    EXPECT_NEAR(median, looseness.empty() ? 0 : looseness[looseness.size() / 2], 1e-9 * median) << trial;
+    EXPECT_NEAR(most, looseness.empty() ? 0 : looseness.back(), 1e-9 * most) << trial;
+
+    if (num_runs < 3) continue;
+    std::optional<double> factor;
+    if (random() % 2 == 0) factor = 4;
+    const std::vector<Noise::LeftOut> left_out = noise.LeaveOneOut(all, factor);
+    ASSERT_EQ(left_out.size(), all.size());
+    std::map<std::string, double> expected_raised;
+    for (const int run : all) {
+      std::vector<int> others = all;
+      others.erase(others.begin() + run);
+      const Noise::LeftOut& is = left_out[static_cast<size_t>(run)];
+      Noise::Part largest;
+      std::optional<Noise::Part> outlier;
+      std::map<std::string, double> of_tensors;
+      for (const std::string tensor : {"a", "b", "c"}) {
+        for (int i = 0; i < num_iterations; ++i) {
+          double difference = 0;
+          for (const int other : others)
+            difference =
+                std::max(difference, of_pairs(tensor, i, {std::min(run, other), std::max(run, other)})[0]);
+          if (difference == 0) continue;
+          const double used = factor.value_or(FactorFor(num_runs - 1));
+          const double part =
+              is_noisy(tensor, others) ? difference / atol(tensor, i, others, used) : kInfinity;
+          of_tensors[tensor] = std::max(of_tensors[tensor], part);
+          if (part > largest.part) largest = {part, tensor, 10 * i};
+          if (part > kOutlier && (!outlier || 10 * i < outlier->iteration ||
+                                  (10 * i == outlier->iteration && part > outlier->part)))
+            outlier = Noise::Part{part, tensor, 10 * i};
+          if (part > 1) expected_raised[tensor] = std::max(expected_raised[tensor], part);
+        }
+      }
+      EXPECT_EQ(is.run, run);
+      EXPECT_DOUBLE_EQ(is.part, largest.part) << trial;
+      EXPECT_EQ(is.tensor, largest.tensor) << trial;
+      EXPECT_EQ(is.iteration, largest.iteration) << trial;
+      ASSERT_EQ(is.outlier.has_value(), outlier.has_value()) << trial;
+      if (outlier) {
+        EXPECT_DOUBLE_EQ(is.outlier->part, outlier->part) << trial;
+        EXPECT_EQ(is.outlier->tensor, outlier->tensor) << trial;
+        EXPECT_EQ(is.outlier->iteration, outlier->iteration) << trial;
+      }
+      ASSERT_EQ(is.of_tensors.size(), of_tensors.size());
+      for (const auto& [tensor, part] : of_tensors) EXPECT_DOUBLE_EQ(is.of_tensors.at(tensor), part) << trial;
+    }
+    const std::map<std::string, double> is_raised = Noise::Raised(left_out);
+    ASSERT_EQ(is_raised.size(), expected_raised.size());
+    for (const auto& [tensor, times] : expected_raised) EXPECT_DOUBLE_EQ(is_raised.at(tensor), times);
+  }
+}
+
+TEST(ToText, SaysWhatWasFound) {
+  Calibration calibration;
+  calibration.runs = {"run1", "run2", "run3"};
+  calibration.tolerances.set_factor(9.5);
+  calibration.tolerances.add_iterations(0);
+  for (const auto& [path, noise] : {std::pair("a", 0.25), {"b", 0.5}, {"c", 0.125}}) {
+    TensorTolerance& tensor = *calibration.tolerances.add_tensors();
+    tensor.set_path(path);
+    tensor.set_noise(noise);
+  }
+  calibration.median_looseness = 2;
+  calibration.max_looseness = 3;
+  const std::string text =
+      "tolerances of 3 tensors in 1 iterations, 9.5 times what differs between 3 runs; most, 0.5, in b\n"
+      "they are 2 times the largest difference that was seen (median), 3 at most\n";
+  EXPECT_EQ(ToText(calibration), text +
+                                     "two runs cannot show how often that is a false alarm; a third makes "
+                                     "tolerances 6.4 times tighter\n");
+  for (int run = 0; run < 3; ++run) {
+    Noise::LeftOut& left_out = calibration.left_out.emplace_back();
+    left_out.run = run;
+    left_out.part = run == 1 ? 1.5 : run == 2 ? 1 : 0.5;
+    left_out.tensor = "b";
+    left_out.iteration = 7;
+  }
+  const std::string left_out =
+      "each run against the tolerances of the others: 1 of 3 would be a false alarm; nearest: run2 in "
+      "iteration "
+      "7, b, 1.5 times its tolerance\n";
+  EXPECT_EQ(ToText(calibration), text + left_out);
+  calibration.repeated = {"again"};
+  calibration.not_calibrated = {"image", "many"};
+  calibration.raised = {{"a", 1.5}, {"b", 2.5}};
+  EXPECT_EQ(ToText(calibration),
+            text +
+                "again is another run bit for bit, and says nothing\n"
+                "without a tolerance, as only statistics or images of them were dumped: image, many\n" +
+                left_out + "so the factor of 2 tensors is raised, by 2.5 times at most, in b\n");
+}
+
 // Repetitions in which `image` and `many` were dumped without their elements, and differ.
 TEST(Calibrate, TensorsWithoutElementsHaveNoTolerance) {
   std::vector<std::string> runs;
@@ -178,11 +375,6 @@ TEST(Calibrate, TextsThatDifferAreNoNoise) {
   }
   EXPECT_THAT(std::string(Calibrate(runs).status().message()),
               HasSubstr(R"(schedule: mismatch: reference "cosine", current "linear")"));
-}
-
-TEST(FactorFor, IsStudentsT) {
-  EXPECT_NEAR(FactorFor(2), 63.66, 0.01);
-  EXPECT_NEAR(FactorFor(4), 5.841, 0.001);
 }
 
 TEST(Calibrate, RunsThatAreNoRepetitionsAreRefused) {
