@@ -104,5 +104,22 @@ TEST(Meetings, WhoWaitsForTheLastRankIsFoundThoughNobodyElseIsEverLate) {
   }
 }
 
+// Rank 1 of a declared group always leaves before rank 0 comes, which rank 2 of another group never does.
+TEST(Meetings, RanksOfDeclaredGroupsDoNotMeetOthersWhereTheirGroupIsSplit) {
+  std::vector<std::vector<Piece>> pieces(3);
+  for (int64_t iteration = 0; iteration < 50; ++iteration) {
+    const int64_t at = 1000 * iteration;
+    pieces[0].push_back({7, 0, iteration, at + 10, at + 20});
+    pieces[1].push_back({7, 0, iteration, at, at + 5});
+    pieces[2].push_back({7, 0, iteration, at + 9, at + 20});
+  }
+  Meetings meetings(3);
+  for (size_t rank = 0; rank < 3; ++rank) meetings.Declare(7, rank, rank < 2 ? 1 : 2);
+  meetings.Learn({pieces}, 0);
+  const Piece& piece = pieces[0][0];
+  EXPECT_EQ(meetings.Components(), (std::vector<int>{0, 1, 2}));
+  for (size_t rank = 0; rank < 3; ++rank) EXPECT_TRUE(meetings.WaitsFor(piece, rank).empty());
+}
+
 }  // namespace
 }  // namespace ott::saved

@@ -155,15 +155,14 @@ bool ScenarioReplayer::IsAlone(const Scenario& scenario, int kind) const {
   return std::includes(stages_of_others.begin(), stages_of_others.end(), stages.begin(), stages.end());
 }
 
-bool ScenarioReplayer::IsHabit(const Scenario& scenario, int kind) const {
+bool ScenarioReplayer::IsHabit(int kind) const {
   const size_t num_kinds = job_.kinds.size();
   int64_t num_with = 0;
   int64_t num_events = 0;
   bool had = false;
   for (const std::vector<float>& step : steps_) {
     bool has = false;
-    for (size_t i = static_cast<size_t>(kind); i < step.size(); i += num_kinds)
-      has |= scenario.selection[i] != 0 && step[i] > 0;
+    for (size_t i = static_cast<size_t>(kind); i < step.size(); i += num_kinds) has |= step[i] > 0;
     num_with += has;
     num_events += has && !had;
     had = has;
@@ -273,7 +272,7 @@ bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
        static_cast<double>(num_twice) < kNearlyAlways * count)) {
     return false;
   }
-  if (mean > 0 && IsAlone(scenario, kind) && IsHabit(scenario, kind)) return true;
+  if (mean > 0 && IsAlone(scenario, kind) && IsHabit(kind)) return true;
   if (IsRarelySlow(scenario, kind)) return true;
   return mean > 0 && mean >= StudentTQuantile(1 - kBlameError / num_tests, count - 1) * std::sqrt(variance);
 }

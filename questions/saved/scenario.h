@@ -100,9 +100,9 @@ class ScenarioReplayer {
   bool IsRarelySlow(const Scenario& scenario, int kind) const;
   // Returns true if no other rank ever has operations of the kind, though others are of the same stages.
   bool IsAlone(const Scenario& scenario, int kind) const;
-  // Returns true if the ranks that a scenario selects have operations of the kind in most steps, or again and
-  // again. One event is no habit.
-  bool IsHabit(const Scenario& scenario, int kind) const;
+  // Returns true if ranks have operations of the kind in most steps, or again and again. One event is no
+  // habit.
+  bool IsHabit(int kind) const;
   void MendPlace(const Scenario& scenario, const Place& place, std::vector<float>& mended) const;
   // Finds those of the ranks that are not selected that are like most of them.
   std::vector<const Series*> FindHealthy(const Place& place,
