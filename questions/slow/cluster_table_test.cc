@@ -1,19 +1,23 @@
 #include "ott/questions/slow/cluster_table.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
+#include "ott/dist/stats/cluster_summary.h"
 #include "ott/questions/waiting/arrival_text.h"
 
 namespace ott {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 ClusterStats Stats(const std::string& more) {
   ClusterStats stats;
@@ -154,42 +158,59 @@ TEST(FormatClusterTable, NamesTheMeasurementsThatTogetherHaveTheExcess) {
               ElementsAre(EndsWith("; in everything: \"a\" (+6 ms), \"b\" (+4 ms)")));
 }
 
-TEST(FormatClusterTable, ShowsWhoComesLastToCollectives) {
-  const ClusterStats stats = Stats(R"(
-      arrivals {
-        name: "allreduce" num_ranks: 4 num_intervals: 95 first_iteration: 5 last_iteration: 99
-        mean_wait: 0.0051 max_wait: 0.0079 error_bound: 0.0000123 num_incomplete: 1
-        last { rank: 1 host: "node0" num_intervals: 94 after_next: 0.005 }
-        last { rank: 3 host: "node1" num_intervals: 1 after_next: 0.0001 }
-        hold_up { rank: 1 host: "node0" seconds_per_iteration: 0.005 share_of_iteration: 0.25
-                  seconds_low: 0.0048 seconds_high: 0.0052 }
-        hiccups { rank: 3 host: "node1" seconds: 0.15 all_seconds: 0.166 num_hiccups: 3
-                  iterations: 6 iterations: 8 iterations: 39 }
-        hiccups { rank: 0 host: "node0" seconds: 1.6 all_seconds: 1.7 num_hiccups: 1 iterations: 12 is_pause: true }
-        hiccups { rank: 2 host: "node1" seconds: 2.5 all_seconds: 2.7 num_hiccups: 2 iterations: 12 iterations: 50
-                  is_pause: true }
-      })");
-  EXPECT_THAT(
-      FormatClusterTable(stats),
-      HasSubstr(
-          "arrival at   ranks  iterations  wait/iteration  longest  last\n"
-          "  allreduce      4        5-99          5.1 ms   7.9 ms  rank 1 (node0) in 94 of 95, 5 ms "
-          "after the next; rank 3 (node1) in 1 of 95, 100 us after the next; 1 times not all ranks came\n"
-          "arrivals are by aligned clocks: two ranks' are compared within 12.3 us\n"));
-  EXPECT_THAT(
-      WaitingLines(stats),
-      ElementsAre(
-          "all wait for rank 1 (node0) at \"allreduce\": 5 ms an iteration (4.8 ms to 5.2 ms), 25.0% of it",
-          "rank 3 (node1) caused 150 ms of 166 ms of waiting at \"allreduce\", in iterations 6, 8, 39",
-          "rank 0 (node0) paused once for 1.6 s before \"allreduce\", in iteration 12",
-          "rank 2 (node1) paused 2 times, for 2.5 s in sum, before \"allreduce\", in iterations 12, 50"));
-  EXPECT_THAT(FormatClusterTable(Stats("arrivals { name: \"loss\" num_ranks: 4 }")),
-              HasSubstr("arrivals are by one clock, which all ranks read\n"));
+TEST(FormatClusterTable, EndsWithArrivals) {
+  const ClusterStats stats = Stats("arrivals { name: \"loss\" num_ranks: 4 }");
+  EXPECT_THAT(FormatClusterTable(stats), EndsWith("\n" + FormatArrivals(stats)));
 }
 
-TEST(FormatClusterTable, SaysWhatWouldHaveShownWhereNobodyStandsOut) {
-  EXPECT_THAT(SlowRankLines(Stats("detectable: 0.065")),
-              ElementsAre("slowest rank: none stands out (an excess of 7% would have shown)"));
+TEST(FormatClusterTable, SaysWhyItCannotBeToldWhoIsSlow) {
+  const auto line = [](int num_ranks, bool is_missing, bool has_detectable) {
+    ClusterStats stats = Stats(is_missing ? "missing_ranks: 1 missing_ranks: 3" : "");
+    stats.set_num_ranks(num_ranks);
+    if (has_detectable) stats.set_detectable(0.0601);
+    return SlowRankLines(stats)[0];
+  };
+  EXPECT_EQ(line(1, false, false), "slowest rank: one rank alone has nobody to be slower than");
+  EXPECT_EQ(line(1, true, false), "slowest rank: cannot tell: nothing from ranks 1, 3");
+  EXPECT_EQ(line(2, true, true),
+            "slowest rank: cannot tell: nothing from ranks 1, 3, and none of the others stands out");
+  EXPECT_EQ(line(2, false, true), "slowest rank: none stands out (an excess of 7% would have shown)");
+}
+
+TEST(FormatClusterTable, SaysWhatTheMeanSaysOtherwise) {
+  for (const double more : {0.002, -0.002}) {
+    ClusterStats stats = Stats("straggler { rank: 2 slower_by: 1.5 slower_by_low: 1 slower_by_high: 2 }");
+    stats.mutable_straggler()->set_mean_excess_seconds(more);
+    EXPECT_EQ(
+        SlowRankLines(stats)[0],
+        absl::StrCat(
+            "slowest rank: rank 2 () works 0 s an iteration, 2.5 times the others' median of 0 s (2.0 to "
+            "3.0); "
+            "most of it outside all measurements (+0 s); not in all iterations alike: in the mean it works "
+            "2 ms ",
+            more > 0 ? "more" : "less"));
+  }
+}
+
+TEST(FormatClusterTable, HeadlineAndNotesAreOfWhatIsThere) {
+  ClusterStats stats = Stats("misuses { kind: \"End\\n\" count: 1 ranks: \"rank 2\" }");
+  stats.set_min_measured_iters(9);
+  stats.add_measurements()->set_name(kObserverThreads);
+  stats.add_slow_measurements()->set_name("forward");
+  stats.mutable_slow_measurements(0)->set_slower_by(1);
+  for (int i = 0; i < 10; ++i) stats.add_notes(absl::StrCat("note ", i));
+  EXPECT_THAT(FormatClusterTable(stats), AllOf(StartsWith("2 of 4 ranks, 9 to 10 measured iterations; "),
+                                               HasSubstr("\nott's threads: CPU time beside the training's"),
+                                               HasSubstr("\nnote: note 9\n"), Not(HasSubstr("more notes"))));
+  EXPECT_THAT(
+      SlowRankLines(stats),
+      ElementsAre("forward: rank 0 () takes 2.0 times the others' time (1.0 to 1.0), 0.0% of an iteration",
+                  StartsWith("slowest rank: cannot tell"),
+                  "REFUSED as misuse, so that these times are not all: End\\n, 1 time on rank 2"));
+  stats.clear_iteration();
+  stats.clear_measurements();
+  EXPECT_THAT(FormatClusterTable(stats), AllOf(Not(HasSubstr("\niteration")), Not(HasSubstr("collective:")),
+                                               Not(HasSubstr("ott's threads"))));
 }
 
 TEST(FormatClusterTable, NamesMeasurementsAndSaysWhoseCpuWasTaken) {

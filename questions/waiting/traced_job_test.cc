@@ -312,6 +312,34 @@ TEST(AlignClocks, OneGroupOfAThousandRanksIsAlignedWithTheFirst) {
   }
 }
 
+// The second clock is 5 ms ahead, and gains 10 us a second; few collectives tell no drift.
+TEST(AlignClocks, AClockThatDriftsIsFoundFromEnoughCollectives) {
+  const auto ahead = [](double time) { return 5e6 + 1e-5 * time; };
+  for (const int num_collectives : {19, 20, 40}) {
+    std::vector<TraceSummary> traces(2);
+    std::vector<Collective> collectives(num_collectives);
+    const int64_t last = 100 * kMillisecond * num_collectives;
+    Profile::CollectiveKind kind;
+    kind.name = "allreduce";
+    traces[1].first_time = static_cast<int64_t>(ahead(0));
+    traces[1].last_time = last + static_cast<int64_t>(ahead(static_cast<double>(last)));
+    for (int i = 0; i < num_collectives; ++i) {
+      const int64_t end = i * 100 * kMillisecond;
+      collectives[i].kind = &kind;
+      collectives[i].parts = {{0, end - 5, end},
+                              {1, end - 5, end + static_cast<int64_t>(ahead(static_cast<double>(end)))}};
+    }
+    const ClockOffset clock = AlignClocks(traces, collectives)[1];
+    const double middle = ahead(static_cast<double>(last / 2));
+    const bool drifts = num_collectives >= 20;
+    EXPECT_NEAR(static_cast<double>(clock.at_begin), -(drifts ? ahead(0) : middle), 1.2e3) << num_collectives;
+    EXPECT_NEAR(static_cast<double>(clock.at_end), -(drifts ? ahead(static_cast<double>(last)) : middle),
+                1.2e3)
+        << num_collectives;
+    EXPECT_EQ(clock.num_collectives, num_collectives);
+  }
+}
+
 TEST(AlignClocks, AClockIsKnownWhereCollectivesLeadToTheFirst) {
   std::mt19937 random(4);
   Profile::CollectiveKind kind;
@@ -517,7 +545,7 @@ TEST(TracedJob, CollectivesAreATableOfTheirMeans) {
   sum.last_rank = 1;
   sum.num_last = 3;
   TracedJob job;
-  job.collectives.assign(4, sum);
+  job.collectives.assign(6, sum);
   job.collectives[1].num_complete = 1;
   job.collectives[2].num_complete = 0;
   job.collectives[2].num_ranks = 1;
@@ -529,7 +557,7 @@ TEST(TracedJob, CollectivesAreATableOfTheirMeans) {
   EXPECT_EQ(words(1), "allreduce 2 2 MB 5 2 ms 1 2 1 ms 3 ms rank 1 (3 of 4)");
   EXPECT_EQ(words(2), "allreduce 2 2 MB 5 8 ms 0.25 0.5 4 ms 3 ms rank 1 (3 of 1)");
   EXPECT_EQ(words(3), "allreduce 1 2 MB 5 - 0 0 - - -");
-  EXPECT_EQ(lines[4], "and 1 more");
+  EXPECT_EQ(lines[4], "and 3 more");
   EXPECT_EQ(lines[5], "");
   job.num_incomplete = 7;
   EXPECT_THAT(FormatCollectives(job, 3), HasSubstr("\n7 collectives are missing on a traced rank"));
