@@ -22,6 +22,7 @@
 #include "gtest/gtest.h"
 #include "ott/core/digest/digest.h"
 #include "ott/core/dump/stand_in.h"
+#include "ott/dist/check/root_exchange.h"
 #include "ott/dist/comm/simulated_communicator.h"
 
 namespace ott {
@@ -536,6 +537,22 @@ TEST(ReplicaCheck, RanksInDifferentIterationsAreNotCompared) {
     EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
     EXPECT_THAT(verdict.reason(), HasSubstr("rank 0 (node0): iteration 30, rank 1 (node1): iteration 31"));
   });
+}
+
+TEST(ReplicaCheck, WhoSendsBytesThatAreNoMessageIsNamed) {
+  for (const int damaged : {0, 1}) {
+    OnRanks(2, [&](int rank, Communicator& ranks) {
+      std::unique_ptr<Communicator> group = *ranks.Split(0, 0, Deadline::After(seconds(60)));
+      if (rank == damaged) {
+        EXPECT_TRUE(group->Post(1 - rank, rank == 0 ? internal::kFromRoot : internal::kToRoot, "\xff").ok());
+        return;
+      }
+      const CrossCheckVerdict verdict = ReplicaCheck(std::move(group), seconds(60)).Run(3, Model().Tensors());
+      EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+      EXPECT_EQ(verdict.reason(), damaged == 1 ? "rank 1 (node1) sent 1 bytes that are no answer"
+                                               : "rank 0 (node0) sent bytes that are no request");
+    });
+  }
 }
 
 TEST(ReplicaCheck, AMissingRankIsNamedAndTakesPartAgainLater) {

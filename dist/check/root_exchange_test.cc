@@ -2,7 +2,9 @@
 
 #include <functional>
 #include <future>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dist/check/ranks_for_test.h"
@@ -25,10 +27,11 @@ RootExchange::Decision Join(const RootExchange::Contributions& contributions, bo
 }
 
 // Runs each rank's part in a thread of its own.
-void OnExchanges(std::chrono::nanoseconds timeout, const std::function<void(int, RootExchange&)>& part) {
+void OnExchanges(std::chrono::nanoseconds timeout, const std::function<void(int, RootExchange&)>& part,
+                 const RootExchange::AllGather& all_gather = nullptr) {
   OnRanks(kNumRanks, [&](int rank, Communicator& ranks) {
     RootExchange exchange(*ranks.Split(0, 0, Deadline::After(seconds(60))), timeout,
-                          std::make_shared<SilentRanks>());
+                          std::make_shared<SilentRanks>(), all_gather);
     part(rank, exchange);
   });
 }
@@ -40,10 +43,33 @@ std::string RunOnce(RootExchange& exchange, int rank, bool binds) {
   return decision.ok() ? *decision : std::string(decision.status().message());
 }
 
-TEST(RootExchange, AllReceiveOneDecision) {
-  OnExchanges(seconds(60), [](int rank, RootExchange& exchange) {
-    for (const bool binds : {false, true}) EXPECT_EQ(RunOnce(exchange, rank, binds), "012");
-  });
+TEST(RootExchange, AllReceiveOneDecisionThoughALibraryFails) {
+  using All = absl::StatusOr<std::vector<std::string>>;
+  for (const All& gathered : {All(absl::UnavailableError("gone")), All(std::vector<std::string>(3, "\xff")),
+                              All(std::vector<std::string>(3, ""))}) {
+    OnExchanges(
+        seconds(60),
+        [](int rank, RootExchange& exchange) {
+          for (const bool binds : {false, true}) EXPECT_EQ(RunOnce(exchange, rank, binds), "012");
+        },
+        [&](std::string_view, Deadline) { return gathered; });
+  }
+}
+
+TEST(RootExchange, WhoSendsBytesThatAreNoMessageIsNamed) {
+  for (const int damaged : {0, 1}) {
+    OnRanks(2, [&](int rank, Communicator& ranks) {
+      std::unique_ptr<Communicator> group = *ranks.Split(0, 0, Deadline::After(seconds(60)));
+      if (rank == damaged) {
+        EXPECT_TRUE(group->Post(1 - rank, rank == 0 ? internal::kFromRoot : internal::kToRoot, "\xff").ok());
+        return;
+      }
+      RootExchange exchange(std::move(group), seconds(60), std::make_shared<SilentRanks>());
+      EXPECT_EQ(RunOnce(exchange, rank, false), damaged == 1
+                                                    ? "0rank 1 (node1) sent 1 bytes that are no message"
+                                                    : "rank 0 (node0) sent bytes that are no message");
+    });
+  }
 }
 
 TEST(RootExchange, WhoDoesNotComeIsNamedAndWaitedForOnce) {
