@@ -10,6 +10,8 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -46,12 +48,28 @@ struct Expected {
   double passing_atol = 0;
   double passing_rtol = 0;
   std::optional<int64_t> first_bits;
+  // NaN and infinities of the reference and of the current.
+  int64_t num_nan[2] = {};
+  int64_t num_inf[2] = {};
+  uint64_t max_ulp_distance = 0;
   // Errors and places of mismatches, the largest first.
   std::vector<std::pair<double, int64_t>> worst;
 };
 
 void NoteLargest(double error, size_t position, std::optional<std::pair<double, int64_t>>& largest) {
   if (!largest || error > largest->first) largest.emplace(error, position);
+}
+
+// Counts the floating-point numbers from a to b, by which their bits differ on either side of 0.
+template <typename T>
+uint64_t UlpsBetween(T a, T b) {
+  using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  const auto place = [](T number) {
+    Bits bits;
+    std::memcpy(&bits, &number, sizeof(T));
+    return static_cast<uint64_t>(bits < 0 ? std::numeric_limits<Bits>::min() - bits : bits);
+  };
+  return a < b ? place(b) - place(a) : place(a) - place(b);
 }
 
 template <typename T>
@@ -68,9 +86,14 @@ Expected Expect(const std::vector<T>& reference, const std::vector<T>& current, 
     const bool is_equal = a == b || (both_nan && tolerance.nan_equal);
     const bool is_finite = std::isfinite(a) && std::isfinite(b);
     bool matches = tolerance.bitwise ? same_bits : is_equal;
+    for (const int side : {0, 1}) {
+      expected.num_nan[side] += std::isnan(side == 0 ? a : b);
+      expected.num_inf[side] += std::isinf(side == 0 ? a : b);
+    }
     if (is_finite) {
       const double error = std::abs(b - a);
       ++num_finite;
+      expected.max_ulp_distance = std::max(expected.max_ulp_distance, UlpsBetween(reference[i], current[i]));
       sum += error;
       products += a * b;
       squares_a += a * a;
@@ -164,6 +187,11 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
     if (!Passes(result.status)) {
       ASSERT_EQ(result.num_mismatched, expected.num_mismatched) << context;
     }
+    ASSERT_EQ(result.num_nan_reference, expected.num_nan[0]) << context;
+    ASSERT_EQ(result.num_nan_current, expected.num_nan[1]) << context;
+    ASSERT_EQ(result.num_inf_reference, expected.num_inf[0]) << context;
+    ASSERT_EQ(result.num_inf_current, expected.num_inf[1]) << context;
+    ASSERT_EQ(result.max_ulp_distance, expected.max_ulp_distance) << context;
     if (expected.num_bits_differ == 0) continue;
     ASSERT_EQ(result.max_abs_error.has_value(), expected.max_abs_error.has_value()) << context;
     if (expected.max_abs_error) {
@@ -178,6 +206,11 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
       ASSERT_NEAR(result.cosine_similarity, expected.cosine_similarity, 1e-12) << context;
     }
     ASSERT_EQ(result.first_bit_difference->element.position, *expected.first_bits) << context;
+    T flipped = reference[*expected.first_bits];
+    for (const int bit : result.first_bit_difference->flipped_bits) {
+      reinterpret_cast<unsigned char*>(&flipped)[bit / 8] ^= static_cast<unsigned char>(1 << bit % 8);
+    }
+    ASSERT_EQ(std::memcmp(&flipped, &current[*expected.first_bits], sizeof(T)), 0) << context;
     const size_t num_worst = std::min<size_t>(options.num_worst, expected.worst.size());
     ASSERT_EQ(result.worst.size(), num_worst) << context;
     for (size_t i = 0; i < num_worst; ++i)

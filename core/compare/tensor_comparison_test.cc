@@ -70,24 +70,6 @@ TEST(FailClosed, NaNOnBothSidesMatchesOnlyWhereAsked) {
   EXPECT_EQ(Compare(tensor, {1, -kNaN}, nan_equal).status, CompareStatus::kEqual);
 }
 
-TEST(FailClosed, AnyValueAgainstInfinityIsAMismatch) {
-  // |x - inf| <= rtol * inf is true.
-  const std::vector<float> reference = {kInf};
-  const std::vector<float> current = {3};
-  ASSERT_TRUE(PlainLoopPasses(reference, current, Loose()));
-  EXPECT_EQ(Compare(reference, current, Loose()).status, CompareStatus::kMismatch);
-  EXPECT_EQ(Compare(current, reference, Loose()).status, CompareStatus::kMismatch);
-  EXPECT_EQ(Compare(reference, reference).status, CompareStatus::kBitwiseEqual);
-}
-
-TEST(FailClosed, OppositeInfinitiesAreAMismatch) {
-  ASSERT_TRUE(PlainLoopPasses({kInf}, {-kInf}, Loose()));
-  const TensorComparison result = Compare<float>({kInf}, {-kInf}, Loose());
-  EXPECT_EQ(result.status, CompareStatus::kMismatch);
-  EXPECT_EQ(result.num_inf_reference, 1);
-  EXPECT_EQ(result.num_inf_current, 1);
-}
-
 TEST(FailClosed, ReferenceZeroHasNoRelativeTolerance) {
   Tolerance relative;
   relative.rtol = 1e30;
@@ -95,28 +77,6 @@ TEST(FailClosed, ReferenceZeroHasNoRelativeTolerance) {
   EXPECT_EQ(result.status, CompareStatus::kMismatch);
   EXPECT_EQ(result.max_rel_error->error, kInf);
   EXPECT_EQ(result.passing_rtol, kInf);
-}
-
-TEST(FailClosed, PermutationOfEqualSumAndXorIsAMismatch) {
-  std::vector<float> reference(1000);
-  std::iota(reference.begin(), reference.end(), 1.0f);
-  std::vector<float> current = reference;
-  std::shuffle(current.begin(), current.end(), std::mt19937(1));
-  ASSERT_EQ(std::accumulate(reference.begin(), reference.end(), 0.0),
-            std::accumulate(current.begin(), current.end(), 0.0));
-  EXPECT_EQ(Compare(reference, current).status, CompareStatus::kMismatch);
-}
-
-TEST(FailClosed, TwoFlipsOfOneBitPositionAreAMismatch) {
-  const std::vector<uint32_t> reference = {1, 2, 3, 4};
-  std::vector<uint32_t> current = reference;
-  current[0] ^= 8;
-  current[3] ^= 8;
-  ASSERT_EQ(reference[0] ^ reference[1] ^ reference[2] ^ reference[3],
-            current[0] ^ current[1] ^ current[2] ^ current[3]);
-  const TensorComparison result = Compare(reference, current);
-  EXPECT_EQ(result.status, CompareStatus::kMismatch);
-  EXPECT_EQ(result.num_bits_differ, 2);
 }
 
 TEST(FailClosed, DTypeChangeWithEqualValuesDiffers) {
@@ -134,33 +94,6 @@ TEST(FailClosed, ShapeChangeWithEqualBytesDiffers) {
   EXPECT_EQ(result.detail, "reference [2, 3], current [3, 2]");
 }
 
-TEST(FailClosed, OneWrongElementAmongManyIsAMismatch) {
-  std::vector<float> reference(200000, 1.0f);
-  std::vector<float> current = reference;
-  current[123456] = 0;
-  const TensorComparison result = Compare(reference, current, Loose());
-  ASSERT_GT(result.cosine_similarity, 0.99999);
-  EXPECT_EQ(result.status, CompareStatus::kMismatch);
-  EXPECT_EQ(result.num_mismatched, 1);
-  EXPECT_EQ(result.max_abs_error->error, 1.0);
-  EXPECT_EQ(result.max_abs_error->position, 123456);
-}
-
-TEST(FailClosed, OneNaNOrInfinityAmongManyIsAMismatch) {
-  for (const float value : {kNaN, kInf, -kInf}) {
-    for (const bool equal_elsewhere : {true, false}) {
-      const std::vector<float> reference(10000, 1.0f);
-      std::vector<float> current(10000, equal_elsewhere ? 1.0f : 1.01f);
-      current[5001] = value;
-      const TensorComparison result = Compare(reference, current, Loose());
-      EXPECT_EQ(result.status, CompareStatus::kMismatch);
-      EXPECT_EQ(result.num_mismatched, 1);
-      ASSERT_EQ(result.worst.size(), 1u);
-      EXPECT_EQ(result.worst[0].position, 5001);
-    }
-  }
-}
-
 TEST(FailClosed, NegativeZeroEqualsZeroButNotBitForBit) {
   const TensorComparison result = Compare<float>({0.0f}, {-0.0f});
   EXPECT_EQ(result.status, CompareStatus::kEqual);
@@ -171,15 +104,6 @@ TEST(FailClosed, NegativeZeroEqualsZeroButNotBitForBit) {
   Tolerance bitwise;
   bitwise.bitwise = true;
   EXPECT_EQ(Compare<float>({0.0f}, {-0.0f}, bitwise).status, CompareStatus::kMismatch);
-}
-
-TEST(FailClosed, DenormalsDiffer) {
-  const float denormal = std::numeric_limits<float>::denorm_min();
-  const TensorComparison result = Compare<float>({0.0f, denormal}, {denormal, 2 * denormal});
-  EXPECT_EQ(result.status, CompareStatus::kMismatch);
-  EXPECT_EQ(result.num_mismatched, 2);
-  EXPECT_EQ(result.max_ulp_distance, 1u);
-  EXPECT_EQ(result.max_abs_error->error, static_cast<double>(denormal));
 }
 
 TEST(FailClosed, WhatIsNoTolerancePassesNothing) {
@@ -260,24 +184,6 @@ TEST(TensorComparison, FiguresAreThoseOfTheirDefinitions) {
   EXPECT_EQ(result.worst[1].index, Dims({0, 1}));
 }
 
-TEST(TensorComparison, FirstFlippedBitIsFound) {
-  std::vector<float> reference(100, 1.5f);
-  std::vector<float> current = reference;
-  uint32_t bits;
-  std::memcpy(&bits, &current[42], 4);
-  bits ^= 1u << 20;
-  std::memcpy(&current[42], &bits, 4);
-  current[50] = 0;
-  const BitDifference difference =
-      *CompareTensors(TensorView(reference.data(), {10, 10}), TensorView(current.data(), {10, 10}))
-           .first_bit_difference;
-  EXPECT_EQ(difference.element.index, Dims({4, 2}));
-  EXPECT_EQ(difference.element.reference, 1.5);
-  EXPECT_EQ(difference.element.current, 1.625);
-  EXPECT_EQ(difference.flipped_bits, std::vector<int>{20});
-  EXPECT_EQ(difference.ulp_distance, uint64_t{1} << 20);
-}
-
 TEST(TensorComparison, SmallestTolerancePassesAndASmallerOneDoesNot) {
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
@@ -305,29 +211,11 @@ TEST(TensorComparison, SmallestTolerancePassesAndASmallerOneDoesNot) {
   }
 }
 
-TEST(TensorComparison, WithinToleranceIsSaidToBeNotEqual) {
-  Tolerance tolerance;
-  tolerance.atol = 0.5;
-  const TensorComparison result = Compare<float>({1, 2}, {1, 2.25}, tolerance);
-  EXPECT_EQ(result.status, CompareStatus::kWithinTolerance);
-  EXPECT_EQ(result.num_bits_differ, 1);
-  EXPECT_EQ(result.passing_atol, 0.25);
-}
-
 TEST(TensorComparison, TensorsWithoutElementsAreEqual) {
   const TensorView empty(nullptr, DType::kFloat32, {0, 3});
   EXPECT_EQ(CompareTensors(empty, empty).status, CompareStatus::kBitwiseEqual);
   EXPECT_EQ(CompareTensors(empty, TensorView(nullptr, DType::kFloat32, {0, 4})).status,
             CompareStatus::kShapeDiffers);
-}
-
-TEST(TensorComparison, StridesDoNotMatter) {
-  const float rows[6] = {1, 2, 3, 4, 5, 6};
-  const float columns[6] = {1, 4, 2, 5, 3, 6};
-  EXPECT_EQ(
-      CompareTensors(TensorView(rows, {2, 3}), TensorView(columns, DType::kFloat32, {2, 3}, {1, 2})).status,
-      CompareStatus::kBitwiseEqual);
-  EXPECT_EQ(CompareTensors(TensorView(rows, {2, 3}), TensorView(columns, {2, 3})).num_mismatched, 4);
 }
 
 TEST(TensorComparison, ComplexNumbersDifferByTheirDistance) {
@@ -374,7 +262,6 @@ TEST(TensorComparison, ADifferenceOfIntegersThatDoublesDoNotShowIsShown) {
   EXPECT_EQ(result.worst[0].difference, -1);
 }
 
-// A later block may need more of one tolerance than the largest errors, which are in the first block, do.
 // One element of each dtype changed by one bit.
 TEST(TensorComparison, EveryDTypeIsCompared) {
   for (int i = 0; i < kNumDTypes; ++i) {
@@ -396,11 +283,6 @@ TEST(TensorComparison, EveryDTypeIsCompared) {
               IsFloatingPoint(dtype) ? std::optional<uint64_t>(1) : std::nullopt)
         << Name(dtype);
   }
-}
-
-TEST(TensorComparison, EveryStatusHasAName) {
-  EXPECT_EQ(Name(CompareStatus::kBitwiseEqual), "bitwise equal");
-  EXPECT_EQ(Name(CompareStatus::kCouldNotCompare), "could not compare");
 }
 
 TEST(TensorComparison, ThreadsDoNotChangeTheResult) {
