@@ -385,6 +385,18 @@ TEST_F(OriginOfHandWrittenLogs, AnInputThatOnlyOneRunsOperationMadeIsThatOperati
       "as input0");
 }
 
+TEST_F(OriginOfHandWrittenLogs, AFusedOperationIsJudgedByTheInputsOfThoseThatItStandsFor) {
+  for (const auto& [output, named] :
+       {std::pair("31.00003", "NONE: "),
+        {"40", "OPERATION fused in 0 on 0: output0; it stands for add_bias of the reference"}}) {
+    EXPECT_EQ(
+        Summary(FindIn({"norm 5 > 10; linear 10 20 > 30; add_bias 30 1 > 31"},
+                       {absl::StrCat("norm 5 > 10.00001; fused 10.00001 20 1 > ", output)},
+                       {"norm 5 > 10.00001; linear 10.00001 20 > 30.00003; add_bias 30.00003 1 > 31.00003"})),
+        named);
+  }
+}
+
 TEST_F(OriginOfHandWrittenLogs, ARunIsNotComparedWithItself) {
   WriteRun(dir_ + "/a", {"f 10 > 30", "f 10 > 30"});
   for (const char* const name : {"/a", "/a/.", "/a/../a"}) {

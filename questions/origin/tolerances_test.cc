@@ -95,11 +95,13 @@ struct Scene {
       if (exceeds) share = noise * std::pow(10.0, static_cast<double>(random() % 100) / 25);
       if (wrong && is_lifted) share *= lift;
       Elements elements(count);
+      const bool has_peak = numbers() % 4 == 0;
       // Parameters and results are about the same in all iterations.
       for (float& element : elements) {
         element = normal(numbers) + static_cast<float>(iteration);
         element += static_cast<float>(share) * normal(random);
       }
+      if (has_peak) elements[0] *= 30;
       return elements;
     };
     std::vector<HandWritten> logs;
