@@ -63,23 +63,24 @@ TEST(WriteQueue, FlushReturnsThoughOthersGoOnSubmitting) {
 
 TEST(WriteQueue, DropsAndCountsWhereThereIsNoRoom) {
   WriteQueue queue(OptionsOf(100, true));
-  HeldJob held;
-  ASSERT_TRUE(queue.Submit(60, held.Job()).ok());
-  held.started.get_future().wait();
   std::atomic<int> ran{0};
   const auto count = [&] {
     ++ran;
     return absl::OkStatus();
   };
-  EXPECT_TRUE(queue.Submit(50, count).ok());
-  EXPECT_TRUE(queue.Submit(40, count).ok());
-  EXPECT_EQ(queue.num_dropped(), 1);
-  held.go.set_value();
-  EXPECT_TRUE(queue.Flush().ok());
-  EXPECT_EQ(ran, 1);
-  EXPECT_TRUE(queue.Submit(100, count).ok());
-  EXPECT_TRUE(queue.Flush().ok());
-  EXPECT_EQ(ran, 2);
+  // A job that is done leaves its room to others.
+  for (const int so_far : {0, 1}) {
+    HeldJob held;
+    ASSERT_TRUE(queue.Submit(60, held.Job()).ok());
+    held.started.get_future().wait();
+    EXPECT_TRUE(queue.Submit(50, count).ok());
+    EXPECT_EQ(queue.num_dropped(), so_far + 1);
+    EXPECT_TRUE(queue.Submit(40, count).ok());
+    EXPECT_EQ(queue.num_dropped(), so_far + 1);
+    held.go.set_value();
+    EXPECT_TRUE(queue.Flush().ok());
+    EXPECT_EQ(ran, so_far + 1);
+  }
 }
 
 TEST(WriteQueue, WaitsWhereThereIsNoRoom) {

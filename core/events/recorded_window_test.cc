@@ -100,15 +100,19 @@ TEST_F(RecordedWindowTest, RangesThatOverlapKeepTheirTimes) {
   EXPECT_THAT(Events(), ElementsAre("a 10+20 overlapping", "b 20+20"));
 }
 
-TEST_F(RecordedWindowTest, MeasurementMayEndOnAnotherThread) {
+TEST_F(RecordedWindowTest, MeasurementsMayEndOnAnotherThread) {
   static const char kName[] = "on both";
   const auto key = reinterpret_cast<uintptr_t>(kName);
   recorder_.BeginRange(EventCategory::kMeasurement, kName, 110, key);
-  std::thread([this, key] { End(30, EventCategory::kMeasurement, key); }).join();
+  recorder_.BeginRange(EventCategory::kMeasurement, kName, 120, key);
+  std::thread([this, key] {
+    End(20, EventCategory::kMeasurement, key);
+    End(30, EventCategory::kMeasurement, key);
+  }).join();
   Begin(40, "inner");
   End(45);
   Close(150);
-  EXPECT_THAT(Events(), ElementsAre("on both 10+20 overlapping", "inner 40+5"));
+  EXPECT_THAT(Events(), ElementsAre("on both 10+20 overlapping", "on both 20+0 overlapping", "inner 40+5"));
   const RecordedWindow window(recorder_);
   EXPECT_EQ(window.num_unfinished_ranges(), 0);
   EXPECT_EQ(window.num_ends_without_begin(), 0);
@@ -132,17 +136,18 @@ TEST_F(RecordedWindowTest, RangesThatNeverEndStopWithTheirThread) {
   EXPECT_THAT(Events(), ElementsAre(R"(of a thread that ends 10+20 {"unfinished":true})"));
 }
 
-TEST_F(RecordedWindowTest, EndsOfRangesThatBeganBeforeAreCounted) {
-  End(10);
-  Begin(20, "whole");
+TEST_F(RecordedWindowTest, EndsOfRangesThatBeganBeforeAreCountedAndLongNamesCut) {
+  End(0);
+  Begin(0, "whole");
   End(30);
+  Begin(40, std::string((1 << 20) + 1, 'x').c_str());
+  End(50);
   Close(150);
-  EXPECT_THAT(Events(), ElementsAre("whole 20+10"));
+  EXPECT_THAT(Events(), ElementsAre("whole 0+30", std::string(1 << 20, 'x') + " 40+10"));
   EXPECT_EQ(RecordedWindow(recorder_).num_ends_without_begin(), 1);
 }
 
 TEST_F(RecordedWindowTest, ThreadsThatFollowEachOtherKeepTheirEvents) {
-  std::vector<int64_t> threads;
   for (const char* name : {"first", "second"}) {
     std::thread([this, name] {
       pthread_setname_np(pthread_self(), name);
@@ -152,8 +157,15 @@ TEST_F(RecordedWindowTest, ThreadsThatFollowEachOtherKeepTheirEvents) {
   }
   Close(150);
   std::vector<std::string> names;
-  for (const TraceTrack& track : RecordedWindow(recorder_).Tracks()) names.push_back(track.name);
+  std::vector<int64_t> tracks, of_events;
+  const RecordedWindow window(recorder_);
+  for (const TraceTrack& track : window.Tracks()) {
+    names.push_back(track.name);
+    tracks.push_back(track.track);
+  }
+  window.Visit([&](const TraceEvent& event) { of_events.push_back(event.track); });
   EXPECT_THAT(names, ElementsAre("first", "second"));
+  EXPECT_EQ(of_events, tracks);
   EXPECT_THAT(Events(), ElementsAre("first 10+10", "second 10+10"));
 }
 

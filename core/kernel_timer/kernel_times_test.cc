@@ -138,7 +138,7 @@ TEST(KernelTimes, EventsLieOnGlobaltimer) {
 
 TEST(KernelTimes, EventsOfBlocksThatShareAnSmHaveLanes) {
   KernelTimes times;
-  times.units = {Block(0, 1, 10000, 1000, 400), Block(1, 1, 10100, 1050, 400), Block(2, 1, 10400, 1200, 400)};
+  times.units = {Block(1, 1, 10100, 1050, 400), Block(0, 1, 10000, 1000, 400), Block(2, 1, 10400, 1200, 400)};
   EXPECT_THAT(Events(times), ElementsAre("0 block 0 SM 1.0 1000-1100", "0 block 1 SM 1.1 1050-1150",
                                          "0 block 2 SM 1.0 1200-1300"));
 }
