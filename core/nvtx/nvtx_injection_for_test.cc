@@ -33,7 +33,8 @@ std::string DomainName(nvtxDomainHandle_t domain) {
   return domain == nullptr ? "" : *reinterpret_cast<const std::string*>(domain);
 }
 
-void Add(NvtxEvent event) {
+void Add(NvtxEvent event, nvtxDomainHandle_t domain = nullptr) {
+  event.domain = DomainName(domain);
   event.thread = static_cast<int>(syscall(SYS_gettid));
   const std::lock_guard<std::mutex> lock(received().mutex);
   received().events.push_back(std::move(event));
@@ -60,7 +61,6 @@ std::string PayloadOf(const nvtxEventAttributes_t& attributes) {
 
 void AddWithAttributes(Kind kind, nvtxDomainHandle_t domain, const nvtxEventAttributes_t& attributes) {
   NvtxEvent event{kind};
-  event.domain = DomainName(domain);
   if (attributes.messageType == NVTX_MESSAGE_TYPE_REGISTERED) {
     event.name = "#" + *reinterpret_cast<const std::string*>(attributes.message.registered);
   } else if (attributes.messageType == NVTX_MESSAGE_TYPE_ASCII) {
@@ -69,7 +69,7 @@ void AddWithAttributes(Kind kind, nvtxDomainHandle_t domain, const nvtxEventAttr
   event.category = attributes.category;
   if (attributes.colorType == NVTX_COLOR_ARGB) event.color = attributes.color;
   event.payload = PayloadOf(attributes);
-  Add(std::move(event));
+  Add(std::move(event), domain);
 }
 
 int RangePushA(const char* name) {
@@ -105,9 +105,7 @@ int DomainRangePushEx(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* at
 }
 
 int DomainRangePop(nvtxDomainHandle_t domain) {
-  NvtxEvent event{Kind::kPop};
-  event.domain = DomainName(domain);
-  Add(std::move(event));
+  Add({Kind::kPop}, domain);
   return 0;
 }
 
@@ -122,18 +120,13 @@ nvtxDomainHandle_t DomainCreateA(const char* name) {
 }
 
 nvtxStringHandle_t DomainRegisterStringA(nvtxDomainHandle_t domain, const char* text) {
-  NvtxEvent event{Kind::kRegisterString, 0, text};
-  event.domain = DomainName(domain);
-  Add(std::move(event));
+  Add({Kind::kRegisterString, 0, text}, domain);
   const std::lock_guard<std::mutex> lock(received().mutex);
   return reinterpret_cast<nvtxStringHandle_t>(&received().strings.emplace(text, text).first->second);
 }
 
 void DomainNameCategoryA(nvtxDomainHandle_t domain, uint32_t category, const char* name) {
-  NvtxEvent event{Kind::kNameCategory, 0, name};
-  event.domain = DomainName(domain);
-  event.category = category;
-  Add(std::move(event));
+  Add({Kind::kNameCategory, 0, name, {}, category}, domain);
 }
 
 template <typename Function>

@@ -62,16 +62,6 @@ TEST_F(NvtxRangeWrapperTest, SendsRangesAndMarksInOrder) {
   EXPECT_THAT(Received(), ElementsAre("push outer", "push inner", "mark now", "pop", "pop"));
 }
 
-TEST_F(NvtxRangeWrapperTest, ScopesEndTheirRange) {
-  Enable(Tracking());
-  {
-    const NvtxRangeWrapper::Scope outer(wrapper_, "outer");
-    const NvtxRangeWrapper::Scope inner(wrapper_, "inner");
-  }
-  EXPECT_THAT(Received(), ElementsAre("push outer", "push inner", "pop", "pop"));
-  EXPECT_EQ(wrapper_.num_misuses(), 0);
-}
-
 TEST_F(NvtxRangeWrapperTest, AScopeNamesWhatWasLeftOpenInIt) {
   Enable(Tracking());
   ::testing::internal::CaptureStderr();
