@@ -178,7 +178,7 @@ void AddDumpedSteps(const std::string& run_dir, int rank, const CrossCheckConfig
   for (size_t i = 0; i < std::min(iterations->size(), kMaxDumps); ++i) {
     const std::string dir = DumpPath(run_dir, rank, (*iterations)[i]);
     const absl::StatusOr<std::optional<Manifest>> manifest = ReadManifest(dir);
-    if (!manifest.ok() || !*manifest || !(*manifest)->complete) {
+    if (!manifest.ok() || !*manifest) {
       not_checked = absl::StrCat(dir, " is not whole");
       continue;
     }
