@@ -254,24 +254,6 @@ TEST_F(WhatIfTest, UnknownNamesInAQuestionAreRefusedWithWhatThereIs) {
   }
 }
 
-TEST_F(WhatIfTest, MissingRankIsNamedAndMakesTheAnswerIncomplete) {
-  Training training;
-  training.Json();
-  std::vector<std::string> left;
-  for (const std::string& event : training.events) {
-    // Rank 3's tracks.
-    if (event.find("\"tid\":15,") == std::string::npos && event.find("\"tid\":16,") == std::string::npos &&
-        event.find("\"tid\":18,") == std::string::npos) {
-      left.push_back(event);
-    }
-  }
-  const absl::StatusOr<ReplayJob> job = Read(absl::StrCat("[", absl::StrJoin(left, ","), "]"));
-  ASSERT_TRUE(job.ok()) << job.status();
-  const WhatIfAnswer answer = AnswerWhatIf(*job);
-  EXPECT_TRUE(answer.incomplete());
-  EXPECT_THAT(answer.notes(), Contains(HasSubstr("1 rank is missing: stage 1 of replica 1")));
-}
-
 TEST_F(WhatIfTest, SizesBesideTheTimelineSayWhatIsMissing) {
   ASSERT_TRUE(WriteFileAtomically(dir_ + "/meta-x.yaml", "trial_name: x\ndp_size: 3\npp_size: 2\n").ok());
   const absl::StatusOr<ReplayJob> job = Read(Training().Json());
@@ -313,16 +295,6 @@ TEST_F(WhatIfTest, OperationsThatWaitForEachOtherInACircleAreNamed) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("operations wait for each other in a circle: "));
   EXPECT_THAT(std::string(status.message()), HasSubstr("forward-compute on rank 2"));
-}
-
-TEST_F(WhatIfTest, UnknownOperationsAreCountedByName) {
-  Training training;
-  training.Json();
-  training.Add(0, 0, 0, "data-load", 0, 0, 10, 0);
-  const absl::StatusOr<ReplayJob> job =
-      Read(absl::StrCat("{\"traceEvents\": [", absl::StrJoin(training.events, ","), "]}"));
-  ASSERT_TRUE(job.ok()) << job.status();
-  EXPECT_THAT(job->notes, Contains(HasSubstr("1 operations not used: \"data-load\" is no operation")));
 }
 
 TEST_F(WhatIfTest, WhatIsNoTimelineIsRefused) {
