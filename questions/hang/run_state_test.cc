@@ -98,30 +98,6 @@ TEST_F(RunStateTest, WhoNeverCameIsNamedFromRecorders) {
                          "ranks 0, 1, 3 have waited for 90 s; it is in \"data\" since 90 s"));
 }
 
-TEST_F(RunStateTest, RanksThatNeverMeetAreApartThoughNobodySaidSo) {
-  CreateRecorders(4);
-  // Ranks 0 and 1 go on by themselves, while rank 3 waits for rank 2.
-  for (int i = 1; i <= 200; ++i) {
-    for (int rank = 0; rank < 4; ++rank) {
-      if (i > 51 && rank > 1) continue;
-      if (i == 51 && rank == 2) continue;
-      Begin(sums_[rank]);
-      now_ += kSecond / 1000;
-      if (i < 51 || rank < 2) FlightRecorder::End(sums_[rank], now_, 0);
-      if (i < 51 || rank < 2) recorders_[rank]->FinishIter(now_, 0);
-    }
-  }
-  Begin(data_[2]);
-  now_ += 90 * kSecond;
-  Beat({0, 1, 2, 3});
-  const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
-  EXPECT_THAT(verdict.culprits(), ElementsAre(2)) << verdict.verdict();
-  // The program said who is in the group of "pair": there it is the last one that holds the others up.
-  EXPECT_FALSE(Read()->groups[0].is_declared);
-  recorders_[0]->Add("pair", FlightOperation::Collective("pair", {0, 1}));
-  EXPECT_TRUE(Read()->groups.back().is_declared);
-}
-
 // A process that records and is then ended by SIGTERM from here.
 TEST_F(RunStateTest, SigtermIsNotedWithItsSenderAndEndsTheProcessAsBefore) {
   const pid_t child = fork();
@@ -158,6 +134,13 @@ TEST_F(RunStateTest, AProgramsOwnHandlerOfSigtermStays) {
   CreateRecorders(1);
   EXPECT_EQ(signal(SIGTERM, SIG_DFL), SIG_IGN);
   EXPECT_FALSE(ReadFlightRecord(FlightPath(dir_, 0))->notes_termination);
+}
+
+TEST_F(RunStateTest, AGroupIsDeclaredWhereTheProgramSaidWhoIsInIt) {
+  CreateRecorders(2);
+  EXPECT_FALSE(Read()->groups[0].is_declared);
+  recorders_[0]->Add("pair", FlightOperation::Collective("pair", {0, 1}));
+  EXPECT_TRUE(Read()->groups.back().is_declared);
 }
 
 TEST_F(RunStateTest, ASkipLongAgoIsFoundAsFarBackAsItIsRecorded) {
@@ -297,29 +280,6 @@ TEST_F(RunStateTest, AProcessIsDeadStoppedOrAliveAsTheKernelSays) {
   // The number was used again: this job is over.
   environment.read_process = [](int64_t) { return ProcessStatus{'R', 1}; };
   EXPECT_EQ(Read(environment)->ranks[0].process, Process::kUnknown);
-}
-
-// mpirun and schedulers end the others when one died.
-TEST_F(RunStateTest, WhoWasGoneBeforeTheOthersWereEndedIsToBlame) {
-  CreateRecorders(3);
-  for (const int rank : {0, 2}) Begin(sums_[rank]);
-  Begin(data_[1]);
-  now_ += 90 * kSecond;
-  Beat({0, 1, 2});
-  RunStateEnvironment environment = RunStateEnvironment::Real();
-  environment.read_process = [](int64_t) { return ProcessStatus(); };
-  EXPECT_EQ(Read(environment)->ranks[1].process, Process::kUnknown) << "all fell silent together";
-  recorders_[0]->SetTerminated("orted");
-  recorders_[2]->SetTerminated("orted");
-  EXPECT_EQ(Read(environment)->ranks[1].process, Process::kDead);
-  EXPECT_EQ(Read(environment)->ranks[0].process, Process::kUnknown);
-  const HangVerdict verdict = DiagnoseHang(*Read(environment), HangOptions());
-  EXPECT_THAT(verdict.culprits(), ElementsAre(1));
-  EXPECT_THAT(verdict.verdict(), StartsWith("rank 1 (node1) is dead: its process is gone; ranks 0, 2 have"));
-  EXPECT_THAT(verdict.notes(), ElementsAre(StartsWith("orted ended the job by SIGTERM at ")));
-  // It lived when the others were ended, so it was ended as they were.
-  Beat({1});
-  EXPECT_EQ(Read(environment)->ranks[1].process, Process::kUnknown);
 }
 
 TEST_F(RunStateTest, ARankOfAMachineWhoseClockIsApartIsNotBlamed) {
