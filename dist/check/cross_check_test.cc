@@ -1,6 +1,7 @@
 #include "ott/dist/check/cross_check.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -19,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/dist/check/verdict.h"
+#include "ott/dist/comm/counted_communicator.h"
 #include "ott/dist/directory/run_directory.h"
 
 namespace ott {
@@ -99,10 +101,14 @@ TEST(CrossCheck, OfAnyRanksEachCheckSaysWhatTheDefinitionSays) {
     const bool collectives = one_in(2);
     std::vector<std::optional<CrossCheckVerdict>> replicas(size), distinct(size);
     std::vector<std::vector<CrossCheckVerdict>> shards(size);
+    std::vector<int64_t> num_messages(size);
     OnRanks(size, [&](int rank, Communicator& ranks) {
-      const auto check = *CrossCheck::Create(ranks, config, kTimeout,
+      const auto count = std::make_shared<std::atomic<int64_t>>(0);
+      CountedCommunicator counted(*ranks.Split(0, 0, Deadline::After(kTimeout)), count);
+      const auto check = *CrossCheck::Create(counted, config, kTimeout,
                                              collectives ? CollectivesOf(ranks) : CrossCheck::Collectives(),
                                              Meshes(outer, inner));
+      const int64_t before = *count;
       std::vector<NamedTensor> tensors;
       if (has_distinct) tensors.push_back(ScalarAt("d", own[rank]));
       if (has_shards) tensors.push_back(ScalarAt("s", shard[rank]));
@@ -111,6 +117,7 @@ TEST(CrossCheck, OfAnyRanksEachCheckSaysWhatTheDefinitionSays) {
       replicas[rank] = check->CheckReplicas(kCheckedIteration, tensors, problem);
       shards[rank] = check->CheckShards(kCheckedIteration, tensors, problem);
       distinct[rank] = check->CheckDistinct(kCheckedIteration, tensors, problem);
+      num_messages[rank] = *count - before;
     });
 
     // The part of rank 0 and of all others of `of`, by rank.
@@ -135,6 +142,13 @@ TEST(CrossCheck, OfAnyRanksEachCheckSaysWhatTheDefinitionSays) {
     for (int rank = 0; rank < size; ++rank) all[rank] = rank;
     const bool left_out = (size == 1 && has_reference) || (!has_replicas && !names_replicas &&
                                                            problems.empty() && (has_shards || has_distinct));
+    // Where a library finds all the same, no messages travel.
+    const bool all_same = problems.empty() && (has_replicas || !names_replicas) &&
+                          OutcomeOf(values_of(all, replica), false) != DIFFERENT &&
+                          OutcomeOf(values_of(all, shard), false) != DIFFERENT;
+    if (collectives && all_same) {
+      EXPECT_THAT(num_messages, testing::Each(0));
+    }
     std::vector<Outcome> of_shards(size);
     for (int rank = 0; rank < size; ++rank) {
       ASSERT_EQ(replicas[rank].has_value(), !left_out) << trial;

@@ -26,5 +26,12 @@ TEST(FormatRanks, CutsWhatNobodyWouldRead) {
   EXPECT_EQ(FormatRanks(odd), "ranks 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31");
 }
 
+TEST(FormatRanksAmong, SaysHowManyOfAll) {
+  EXPECT_EQ(FormatRanksAmong({0, 1, 2}, 3, 3), "on all 3 ranks");
+  EXPECT_EQ(FormatRanksAmong({1}, 1, 3), "on rank 1 alone");
+  EXPECT_EQ(FormatRanksAmong({1, 2}, 2, 3), "on ranks 1, 2 of 3");
+  EXPECT_EQ(FormatRanksAmong({1, 2}, 40, 50), "on 40 of 50 ranks, rank 1 the first");
+}
+
 }  // namespace
 }  // namespace ott
