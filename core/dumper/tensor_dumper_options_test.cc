@@ -1,0 +1,157 @@
+// What the options of a dumper and of a call make of any tree, against a model of them.
+
+#include <algorithm>
+#include <iterator>
+#include <random>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "ott/core/dumper/tensor_dumper.h"
+#include "tensor_dumper_for_test.h"
+
+namespace ott {
+namespace {
+
+// One tensor, and how it is dumped; not selected, it is only added.
+struct Expected {
+  std::string path;
+  DumpFormat format;
+  bool is_transposed;
+  bool is_selected;
+};
+
+// The meaning of the options of one call, by their definition.
+struct Model {
+  const AddOptions& options;
+  const TensorDumperOptions& dumper;
+  std::vector<Expected> tensors = {};
+
+  // `within`: the names of the data itself that lead here.
+  void Add(const Value& value, const std::string& path, const std::vector<std::string>& within) {
+    if (value.is_list()) {
+      for (size_t i = 0; i < value.list().size(); ++i)
+        Add(value.list()[i], path + "." + std::to_string(i), within);
+    } else if (value.is_map()) {
+      for (const auto& [name, child] : value.map()) {
+        std::vector<std::string> names = within;
+        names.push_back(name);
+        if (!Contains(options.exclude, name)) Add(child, path.empty() ? name : path + "." + name, names);
+      }
+    } else if (value.is_tensor()) {
+      Expected& tensor =
+          tensors.emplace_back(Expected{path, options.format, !options.permute_axes.empty(), true});
+      for (const std::string& name : within) {
+        const auto format = options.format_overrides.find(name);
+        if (format != options.format_overrides.end()) tensor.format = format->second;
+        const auto axes = options.permute_axes_overrides.find(name);
+        if (axes != options.permute_axes_overrides.end())
+          tensor.is_transposed = axes->second == std::vector<int>{1, 0};
+      }
+      for (size_t i = dumper.formats.size(); i-- > 0;) {
+        if (EndsWithAny(path, dumper.formats[i].paths)) tensor.format = dumper.formats[i].format;
+      }
+      const auto& [include, exclude] =
+          std::tie(dumper.selection.include_globs, dumper.selection.exclude_globs);
+      tensor.is_selected = (include.empty() || EndsWithAny(path, include)) && !EndsWithAny(path, exclude);
+    }
+  }
+
+  static bool Contains(const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  }
+  // All globs are "*" and an end.
+  static bool EndsWithAny(const std::string& path, const std::vector<std::string>& globs) {
+    return std::any_of(globs.begin(), globs.end(),
+                       [&](const std::string& glob) { return absl::EndsWith(path, glob.substr(1)); });
+  }
+};
+
+constexpr const char* kNames[] = {"a", "b", "c", "w.b", "0"};
+constexpr DumpFormat kFormats[] = {DumpFormat::kJson, DumpFormat::kBinary, DumpFormat::kNpy,
+                                   DumpFormat::kSafetensors};
+
+Value DrawTree(const TensorView& tensor, int depth, std::mt19937& random) {
+  const uint32_t kind = depth == 0 ? 3 : random() % 6;
+  if (kind < 2) return tensor;
+  if (kind == 2) return 1;
+  Value::List list;
+  ValueMap map;
+  for (const char* const name : kNames) {
+    if (random() % 2 == 0) continue;
+    if (kind == 5) {
+      list.push_back(DrawTree(tensor, depth + 1, random));
+    } else {
+      map.Insert(name, depth > 3 ? Value(tensor) : DrawTree(tensor, depth + 1, random));
+    }
+  }
+  return kind == 5 ? Value(list) : Value(map);
+}
+
+// Overrides match the names that the data itself gives its tensors, as in the Python dumper: no path and no
+// range.
+TEST_F(TensorDumperTest, AnyTreeIsDumpedAsItsOptionsSay) {
+  std::mt19937 random(1);
+  const auto draw = [&](const auto& of) { return of[random() % std::size(of)]; };
+  for (int trial = 0; trial < 100; ++trial) {
+    TensorDumperOptions options = OptionsFor(dir_ + "/trial" + std::to_string(trial));
+    if (random() % 3 == 0)
+      options.formats = {{draw(kFormats), {"*a", "*0"}}, {draw(kFormats), {"*b", "*a.b"}}};
+    if (random() % 3 == 0) options.selection.include_globs = {"*b", "*c"};
+    if (random() % 3 == 0) options.selection.exclude_globs = {"*a.b", "*.0"};
+    options.adds_all = random() % 2 == 0;
+    DumpSize size;
+    options.on_first_dump = [&](const DumpSize& of) { size = of; };
+    Enable(options);
+    std::vector<Expected> expected;
+    std::string range;
+    for (const char* const name : {"range", "a"}) {
+      AddOptions add;
+      add.format = draw(kFormats);
+      if (random() % 2 == 0) add.permute_axes = {1, 0};
+      for (int i = 0; i < 2; ++i) {
+        if (random() % 2 == 0) add.format_overrides[draw(kNames)] = draw(kFormats);
+        if (random() % 2 == 0) add.permute_axes_overrides[draw(kNames)] = {i, 1 - i};
+        if (random() % 3 == 0) add.exclude.push_back(draw(kNames));
+      }
+      add.permute_axes_overrides["b"] = {};
+      ASSERT_TRUE(trial % 2 == 0 ? dumper_.PushRange(name).ok()
+                                 : dumper_.PushRange([&] { return name; }).ok());
+      range += std::string(name) + ".";
+      const Value tree = DrawTree(view_, 0, random);
+      Add("b.c", tree, add);
+      Model model{add, options};
+      model.Add(tree, range + "b.c", {});
+      expected.insert(expected.end(), model.tensors.begin(), model.tensors.end());
+    }
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(dumper_.PopRange().ok());
+    EXPECT_EQ(dumper_.PopRange().code(), absl::StatusCode::kFailedPrecondition);
+    std::vector<std::pair<std::string, bool>> transposed, expected_transposed;
+    for (const NamedTensor& added : ListTensors(*dumper_.tensors())) {
+      transposed.emplace_back(added.path, static_cast<const float*>(added.tensor.view.data())[1] == data_[2]);
+    }
+    std::vector<std::pair<std::string, DumpFormat>> formats;
+    const DumpFormat for_all = draw(kFormats);
+    const bool is_for_all = random() % 4 == 0;
+    if (is_for_all) dumper_.SetDumpTypeForAll(for_all);
+    for (const Expected& tensor : expected) {
+      if (tensor.is_selected) formats.emplace_back(tensor.path, is_for_all ? for_all : tensor.format);
+      if (tensor.is_selected || options.adds_all)
+        expected_transposed.emplace_back(tensor.path, tensor.is_transposed);
+    }
+    EXPECT_EQ(transposed, expected_transposed) << trial;
+    EXPECT_EQ(DumpedFormats(options.dir), formats) << trial;
+    EXPECT_EQ(size.tensor_bytes, formats.size() * sizeof(data_)) << trial;
+    EXPECT_GT(size.json_bytes, 0);
+    EXPECT_GT(size.file_bytes, size.json_bytes);
+    EXPECT_TRUE(dumper_.tensors()->map().empty());
+    EXPECT_EQ(dumper_.dump_count(), 1);
+    ASSERT_TRUE(dumper_.Disable().ok());
+  }
+}
+
+}  // namespace
+}  // namespace ott
