@@ -11,6 +11,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -233,6 +234,37 @@ TEST_F(FlightRecorderTest, AnyByteOfTheHeaderMayBeDamaged) {
     } else {
       ASSERT_FALSE(record.status().message().empty());
     }
+  }
+}
+
+TEST_F(FlightRecorderTest, WhatNoJobHasIsRefusedAndNamed) {
+  FlightRecorder* const recorder = Create();
+  FlightRecorder::Begin(recorder->Add("sum", Collective("dp0", {0, 2})), Now(), 0);
+  const std::string whole = *ReadFile(path_);
+  using Damage = std::function<void(internal::FlightHeader&, internal::FlightSlot&, internal::FlightGroup&)>;
+  const std::string no_ranks = "group dp0 has ranks that the job has not";
+  const std::pair<Damage, std::string> damages[] = {
+      {[](auto& header, auto&, auto&) { header.num_events = 0; }, "of another version"},
+      {[](auto& header, auto&, auto&) { header.num_slots = 0; }, "of another version"},
+      {[](auto& header, auto&, auto&) { header.rank = 4; }, "rank 4 of 4"},
+      {[](auto& header, auto&, auto&) { header.rank = -1; }, "rank -1 of 4"},
+      {[](auto&, auto&, auto& group) { group.num_ranges = 9; }, "a group of too many ranges"},
+      {[](auto&, auto&, auto& group) { group.ranges[0].first = -1; }, no_ranks},
+      {[](auto&, auto&, auto& group) { group.ranges[0].stride = 0; }, no_ranks},
+      {[](auto&, auto&, auto& group) { group.ranges[0].count = 0; }, no_ranks},
+      {[](auto&, auto&, auto& group) { group.ranges[0].count = 3; }, no_ranks},
+      {[](auto&, auto& slot, auto&) { slot.role = static_cast<FlightRole>(9); }, "of an unknown role"},
+      {[](auto&, auto& slot, auto&) { slot.group = 1; }, "measurement sum of a group that is not there"},
+      {[](auto&, auto& slot, auto&) { slot.role = FlightRole::kSend; }, "with a peer that is not there"},
+  };
+  for (const auto& [damage, message] : damages) {
+    std::string damaged = whole;
+    char* const slots = damaged.data() + internal::kFlightHeaderBytes;
+    char* const groups = slots + internal::kFlightSlots * sizeof(internal::FlightSlot);
+    damage(*reinterpret_cast<internal::FlightHeader*>(damaged.data()),
+           *reinterpret_cast<internal::FlightSlot*>(slots),
+           *reinterpret_cast<internal::FlightGroup*>(groups));
+    EXPECT_THAT(ParseFlightRecord(damaged).status().message(), HasSubstr(message));
   }
 }
 
