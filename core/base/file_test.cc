@@ -147,6 +147,7 @@ TEST(ReadFile, OfAHugeSparseFileIsRefused) {
   ASSERT_EQ(truncate(path.c_str(), int64_t{8} << 40), 0);
   const absl::Status status = ReadFile(path).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(path + ": 8796093022208 bytes, which is more than"));
   unlink(path.c_str());
 }
 

@@ -59,6 +59,7 @@ TEST(FormatSecondsCell, ChoosesTheUnitThatLeavesOneToThreeDigitsBeforeThePoint) 
   EXPECT_EQ(FormatSecondsCell(1.5e-9), "1.500 ns");
   EXPECT_EQ(FormatSecondsCell(2e-12), "0.002 ns");
   EXPECT_EQ(FormatSecondsCell(12.34e-6), "12.34 us");
+  EXPECT_EQ(FormatSecondsCell(99.94e-6), "99.94 us");
   EXPECT_EQ(FormatSecondsCell(0.9999e-3), "999.9 us");
   EXPECT_EQ(FormatSecondsCell(0.99999e-3), "1.000 ms");
   EXPECT_EQ(FormatSecondsCell(9.99996), "10.00 s ");

@@ -13,7 +13,16 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-Stopwatch::Environment RealClock() { return Stopwatch::Environment{Clock::Fastest()}; }
+int num_synchronized = 0;
+
+Stopwatch::Environment RealClock() {
+  Stopwatch::Environment environment{Clock::Fastest()};
+  environment.synchronize_device = [] {
+    ++num_synchronized;
+    return absl::OkStatus();
+  };
+  return environment;
+}
 
 TEST(StopwatchNvtx, ScopesNestAndStartedMeasurementsAreRangesOfTheProcess) {
   Stopwatch stopwatch(RealClock());
@@ -32,6 +41,7 @@ TEST(StopwatchNvtx, ScopesNestAndStartedMeasurementsAreRangesOfTheProcess) {
   std::thread([&stopwatch] { stopwatch.End("first"); }).join();
   stopwatch.End("second");
   EXPECT_THAT(Received(), ElementsAre("start first 1", "start second 2", "end 1", "end 2"));
+  EXPECT_EQ(num_synchronized, 0);
 }
 
 TEST(StopwatchNvtx, NothingIsSentUnlessAskedFor) {
