@@ -573,12 +573,6 @@ TEST(SampledJob, MissingRankIsNamed) {
   EXPECT_THAT(answer.conclusion(), HasSubstr("the 3 ranks that are there are alike, and others are missing"));
 }
 
-TEST(SampledJob, OneRankAloneIsLikeNobody) {
-  Training training;
-  training.num_ranks = 1;
-  EXPECT_EQ(Ask(training).verdict(), WHAT_IF_CANNOT_TELL);
-}
-
 TEST(SampledJob, RanksWhoseCpuWasTakenAreSaidToSaveMore) {
   std::vector<IterationSample> samples = Training().Run();
   for (const double share : {0.02, 0.4}) {

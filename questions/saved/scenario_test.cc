@@ -15,67 +15,13 @@
 #include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/location.h"
 #include "ott/core/statistics/policy.h"
+#include "ott/questions/saved/small_job_for_test.h"
 #include "ott/questions/saved/what_if.h"
 #include "questions/saved/full_replay.h"
 #include "questions/saved/part_replayer.h"
 
 namespace ott::saved {
 namespace {
-
-constexpr int kStepsOfBatch = 2;
-constexpr int kCompute = 0, kSave = 1, kReduce = 2, kNumKinds = 3;
-constexpr int kKindOfPlace[] = {kCompute, kCompute, kSave, kReduce};
-constexpr int kNumPlaces = 4;
-
-// Ranks compute twice, the last rank saves, and all reduce. Seconds of [place][rank][step]; empty: not done.
-using OwnTimes = std::vector<std::vector<std::vector<double>>>;
-
-OwnTimes RandomTimes(int num_ranks, int num_steps, double noise, std::mt19937_64& random) {
-  std::normal_distribution<double> normal(0, noise);
-  OwnTimes own(kNumPlaces, std::vector<std::vector<double>>(num_ranks));
-  for (int place = 0; place < kNumPlaces; ++place) {
-    for (int rank = 0; rank < num_ranks; ++rank) {
-      if (kKindOfPlace[place] == kSave && rank != num_ranks - 1) continue;
-      for (int step = 0; step < num_steps; ++step)
-        own[place][rank].push_back((place + 1) * std::exp(normal(random)));
-    }
-  }
-  return own;
-}
-
-double IdealOf(int place, int step) { return place + 0.5 + 0.125 * step; }
-
-ReplayJob MakeJob(const OwnTimes& own) {
-  const int num_ranks = static_cast<int>(own[0].size()), num_steps = static_cast<int>(own[0][0].size());
-  ReplayJob job;
-  job.ranks.resize(num_ranks);
-  for (int rank = 0; rank < num_ranks; ++rank) job.ranks[rank].rank = rank;
-  job.kinds = {{"compute", "compute", false}, {"save", "save", false}, {"reduce", "reduce", true}};
-  for (int step = 0; step < num_steps; ++step) {
-    job.graph.AddStep();
-    job.steps.push_back({step, 1, 1, step / kStepsOfBatch});
-    std::vector<int32_t> reduces;
-    for (int rank = 0; rank < num_ranks; ++rank) {
-      int32_t before = -1;
-      for (int place = 0; place < kNumPlaces; ++place) {
-        if (own[place][rank].empty()) continue;
-        const int32_t operation = job.graph.AddOperation();
-        if (before >= 0) job.graph.AddDependency(operation, before);
-        if (kKindOfPlace[place] == kReduce) reduces.push_back(operation);
-        ReplayJob::Operation& out = job.operations.emplace_back();
-        out.rank = rank;
-        out.kind = kKindOfPlace[place];
-        out.place = place;
-        out.own = own[place][rank][step];
-        out.ideal = IdealOf(place, step);
-        before = operation;
-      }
-    }
-    job.graph.AddGroup(reduces);
-  }
-  EXPECT_TRUE(job.graph.Finish([](int32_t i) { return absl::StrCat(i); }).ok());
-  return job;
-}
 
 // The i-th shortest of a selected rank's times becomes the mean of the i-th shortest of the others that are
 // healthy. Without others it becomes ideal, or nothing for what only the selected do. Of steps from

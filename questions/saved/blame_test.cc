@@ -1,0 +1,276 @@
+// Verdicts on small jobs of all kinds, by the rules as they are written down.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/statistics/distributions.h"
+#include "ott/core/statistics/policy.h"
+#include "ott/questions/saved/small_job_for_test.h"
+#include "ott/questions/saved/what_if.h"
+#include "questions/saved/named_job.h"
+#include "questions/saved/part_replayer.h"
+
+namespace ott::saved {
+namespace {
+
+struct Expected {
+  WhatIfVerdict verdict = WHAT_IF_CANNOT_TELL;
+  std::string conclusion;
+  std::vector<int> blamed;
+};
+
+// The rules of blame, one after the other. `answer` has the times and shares that they rest on.
+class Rules {
+ public:
+  Rules(const ReplayJob& job, const WhatIfAnswer& answer) : job_(job), named_(job), answer_(answer) {
+    for (int rank = 0; rank < Size(); ++rank) ranks_.push_back(PartOf({rank}));
+    named_.replay.FindSlowdowns(ranks_);
+    named_.replay.FindSavings(ranks_);
+  }
+
+  Expected Judge() {
+    if (!(answer_.replay_error() <= 0.02))
+      return {WHAT_IF_CANNOT_TELL, "cannot tell: a replay of what was measured is", {}};
+    if (Size() == 1) return {WHAT_IF_CANNOT_TELL, "cannot tell: one rank has no others to be like", {}};
+    if (!job_.knows_who_waits)
+      return {WHAT_IF_CANNOT_TELL, "cannot tell: no measurement is known in which ranks wait", {}};
+    if (!job_.unmatched.empty()) {
+      return {WHAT_IF_CANNOT_TELL,
+              absl::StrCat("cannot tell: ranks come to \"", job_.unmatched, "\" different numbers"),
+              {}};
+    }
+    if (const std::vector<int> blamed = Blamed(); !blamed.empty()) {
+      JobPart part = PartOf(blamed);
+      const double saved = SavingOf(part).share;
+      return {WHAT_IF_RANKS,
+              absl::StrFormat("%s: like the others, a step would take %.0f %% less", part.name, 100 * saved),
+              blamed};
+    }
+    const auto [most, not_excluded] = NotExcluded();
+    if (answer_.slowdown() < 1.1) {
+      if (job_.incomplete)
+        return {WHAT_IF_CANNOT_TELL,
+                "cannot tell: the " + absl::StrCat(Size()) + " ranks that are there are alike",
+                {}};
+      if (not_excluded >= 0.05) {
+        return {WHAT_IF_CANNOT_TELL,
+                absl::StrFormat(
+                    "cannot tell: no rank surely costs anything, but that mending %s saves up to %.0f %%",
+                    most, 100 * not_excluded),
+                {}};
+      }
+      return {WHAT_IF_EVEN,
+              absl::StrFormat("nothing to mend: mending any one rank saves less than %.1f %% (95 %%); ",
+                              100 * not_excluded),
+              {}};
+    }
+    if (IsTheLastStage()) {
+      return {WHAT_IF_LAST_STAGE,
+              absl::StrFormat("the last stage, 1, has more work than the others: %.0f %%",
+                              100 * answer_.last_stage_share()),
+              {}};
+    }
+    return {WHAT_IF_UNEVEN,
+            absl::StrFormat("work is uneven: a step takes %.2f times what it would if all ranks were alike, "
+                            "and mending %s saves less than %.1f %%",
+                            answer_.slowdown(), most, 100 * not_excluded),
+            {}};
+  }
+
+ private:
+  int Size() const { return static_cast<int>(job_.ranks.size()); }
+
+  JobPart PartOf(const std::vector<int>& members) const {
+    const std::string name =
+        members.size() == 1 ? absl::StrCat("rank ", members[0]) : "ranks " + absl::StrJoin(members, ", ");
+    return {name, Select(job_, [&](int rank, int) {
+              return std::count(members.begin(), members.end(), rank) > 0;
+            })};
+  }
+
+  const Saving& SavingOf(JobPart& part) const {
+    std::vector<JobPart> parts = {part};
+    named_.replay.FindSavings(parts);
+    part = parts[0];
+    return part.saving;
+  }
+
+  // Of those that have others of their stage, the worst half, if their excess is sure and worth it.
+  std::vector<int> Suspects() const {
+    const auto others_of_stage = [&](int rank) {
+      return std::count_if(job_.ranks.begin(), job_.ranks.end(),
+                           [&](const auto& other) {
+                             return other.stage == job_.ranks[static_cast<size_t>(rank)].stage;
+                           }) -
+             1;
+    };
+    const bool has_stages = named_.stages.size() > 1;
+    std::vector<std::pair<double, int>> order;  // the most first, of two alike the lower rank
+    for (int rank = 0; rank < Size(); ++rank) {
+      if (has_stages && others_of_stage(rank) == 0) continue;
+      double excess = 0;
+      for (size_t kind = 0; kind < job_.kinds.size(); ++kind)
+        excess += std::max(0.0, named_.replay.scenarios().MeanExcess(static_cast<size_t>(rank), kind));
+      order.emplace_back(has_stages ? -excess : -ranks_[static_cast<size_t>(rank)].slowdown, rank);
+    }
+    std::sort(order.begin(), order.end());
+    std::vector<int> suspects;
+    if (order.size() < 2) return suspects;
+    order.resize(std::min<size_t>({std::max<size_t>(1, order.size() / 2), kMaxBlamed, order.size()}));
+    const double least = 0.015 * Sum(named_.replay.measured()) / static_cast<double>(job_.steps.size());
+    for (const auto& [unused, rank] : order) {
+      if (named_.replay.scenarios().SureExcess(static_cast<size_t>(rank)) >= least) suspects.push_back(rank);
+    }
+    return suspects;
+  }
+
+  // The fewest suspects that bring four fifths of what any number of them bring, of whom each adds surely to
+  // it.
+  std::vector<int> Blamed() const {
+    const std::vector<int> suspects = Suspects();
+    std::vector<JobPart> sets;
+    double best = 0;
+    for (size_t count = 1; count <= suspects.size(); ++count) {
+      std::vector<int> members(suspects.begin(), suspects.begin() + static_cast<std::ptrdiff_t>(count));
+      sets.push_back(PartOf(members));
+      best = std::max(best, SavingOf(sets.back()).share);
+    }
+    // What ranks that are alike differ by, of two of which each takes more or less.
+    double least = 0.03;
+    if (job_.work_spread > 0) {
+      const double t = StudentTQuantile(1 - 0.001 / Size(), 20);
+      least = std::max(
+          least, (job_.work_slowdown + t * std::sqrt(2) * job_.work_spread) / answer_.replayed_seconds());
+    }
+    if (sets.empty() || best < least) return {};
+    size_t last = 0;
+    while (sets[last].saving.share < 0.8 * best) ++last;
+    while (last > 0 && named_.replay.SavingBeyond(sets[last - 1], sets[last]).low <= 0) --last;
+    if (sets[last].saving.share < least || sets[last].saving.low <= 0) return {};
+    std::vector<int> blamed(suspects.begin(), suspects.begin() + static_cast<std::ptrdiff_t>(last) + 1);
+    std::sort(blamed.begin(), blamed.end());
+    return blamed;
+  }
+
+  // What mending a rank may save, sure or not, or one in each half; and what others' CPU and waiting may
+  // hide.
+  std::pair<std::string, double> NotExcluded() const {
+    std::vector<JobPart> parts = ranks_;
+    named_.replay.FindSavings(parts, false);
+    const size_t num_steps = job_.steps.size(), middle = num_steps / 2;
+    size_t worst[2] = {0, 0};
+    const auto seconds = [&](size_t rank, int half) {
+      double sum = 0;
+      for (size_t step = half == 0 ? 0 : middle; step < (half == 0 ? middle : num_steps); ++step)
+        sum += parts[rank].mended[step];
+      return sum;
+    };
+    for (size_t rank = 1; rank < parts.size(); ++rank) {
+      for (const int half : {0, 1}) {
+        if (seconds(rank, half) < seconds(worst[half], half)) worst[half] = rank;
+      }
+    }
+    std::vector<double> mended;
+    for (size_t step = 0; step < num_steps; ++step)
+      mended.push_back(parts[worst[step >= middle]].mended[step]);
+    std::string most;
+    double high = -1;
+    for (const JobPart& part : parts) {
+      if (part.saving.high > high) most = part.name;
+      high = std::max(high, part.saving.high);
+    }
+    if (const double of_halves = named_.replay.SavingOf(mended).high; of_halves > high) {
+      high = of_halves;
+      most = parts[worst[0]].name + (worst[0] == worst[1] ? "" : " and then " + parts[worst[1]].name);
+    }
+    high += (job_.taken_difference + job_.inside_difference) / answer_.replayed_seconds();
+    return {most, std::min(1.0, std::max(0.001, high))};
+  }
+
+  // The last stage surely costs much, and none of its ranks alone may cost as much.
+  bool IsTheLastStage() const {
+    if (named_.stages.size() < 2 || answer_.last_stage_share() < 0.5) return false;
+    std::vector<int> members;
+    for (int rank = 0; rank < Size(); ++rank) {
+      if (job_.ranks[static_cast<size_t>(rank)].stage == *named_.stages.rbegin()) members.push_back(rank);
+    }
+    JobPart stage = PartOf(members);
+    if (SavingOf(stage).share < 0.03 || stage.saving.low <= 0) return false;
+    return members.size() == 1 || std::all_of(members.begin(), members.end(), [&](int member) {
+             return named_.replay.SavingBeyond(ranks_[static_cast<size_t>(member)], stage).low > 0;
+           });
+  }
+
+  const ReplayJob& job_;
+  const NamedJob named_;
+  const WhatIfAnswer& answer_;
+  std::vector<JobPart> ranks_;
+};
+
+TEST(Blame, IsAsTheRulesSay) {
+  std::mt19937_64 random(1);
+  const auto one_in = [&](int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)) == 0; };
+  std::map<std::pair<int, int>, int> seen;  // by verdict and number of ranks to blame
+  for (int trial = 0; trial < 600; ++trial) {
+    SCOPED_TRACE(trial);
+    const int num_ranks = one_in(12) ? 1 : 2 + static_cast<int>(random() % 6);
+    OwnTimes own = RandomTimes(num_ranks, one_in(8) ? 4 : 20, one_in(2) ? 0.005 : 0.06, random);
+    // What ranks take longer, each in all steps, in a half of them or in one.
+    for (uint64_t i = random() % 4; i > 0; --i) {
+      std::vector<double>& times = own[random() % 2][random() % static_cast<uint64_t>(num_ranks)];
+      const size_t first = one_in(3) ? times.size() / 2 : one_in(6) ? times.size() - 1 : 0;
+      const double factor = 1 + 0.2 * static_cast<double>(1 + random() % 6);
+      for (size_t step = first; step < times.size(); ++step) times[step] *= factor;
+    }
+    const bool has_stages = num_ranks > 1 && one_in(3);
+    const int num_first =
+        has_stages ? 1 + static_cast<int>(random() % static_cast<uint64_t>(num_ranks - 1)) : num_ranks;
+    const bool is_long_stage = has_stages && one_in(2);
+    for (int rank = num_first; rank < num_ranks && is_long_stage; ++rank) {
+      for (double& time : own[0][static_cast<size_t>(rank)]) time *= 3;
+    }
+    // What one rank alone saves may hide what others take longer.
+    const double saves = one_in(3) ? 1 : 1e-3;
+    for (double& time : own[2].back()) time *= saves;
+    ReplayJob job = MakeJob(own);
+    for (int rank = 0; rank < num_ranks && has_stages; ++rank)
+      job.ranks[static_cast<size_t>(rank)].stage = rank >= num_first;
+    for (ReplayJob::Operation& operation : job.operations)
+      operation.ideal = operation.kind == kSave ? 0 : operation.place + 1;
+    const double error = one_in(10) ? 0.025 : 0.01;
+    for (size_t step = 0; step < job.steps.size(); ++step)
+      job.steps[step].measured_seconds = PartReplayer(job).measured()[step] * (1 + error);
+    job.incomplete = one_in(4);
+    job.knows_who_waits = !one_in(12);
+    if (one_in(12)) job.unmatched = "send";
+    if (one_in(2)) job.work_spread = 0.05;
+    if (one_in(2)) job.work_slowdown = 0.1;
+    if (one_in(4)) job.taken_difference = 0.3;
+    if (one_in(4)) job.inside_difference = 0.2;
+    const WhatIfAnswer answer = AnswerWhatIf(job, {});
+    const Expected expected = Rules(job, answer).Judge();
+    EXPECT_EQ(answer.verdict(), expected.verdict) << answer.conclusion();
+    EXPECT_TRUE(absl::StartsWith(answer.conclusion(), expected.conclusion)) << answer.conclusion() << "\n"
+                                                                            << expected.conclusion;
+    EXPECT_THAT(answer.blamed_ranks(), ::testing::ElementsAreArray(expected.blamed));
+    ++seen[{answer.verdict(), answer.blamed_ranks_size()}];
+  }
+  for (const auto verdict : {WHAT_IF_CANNOT_TELL, WHAT_IF_EVEN, WHAT_IF_LAST_STAGE, WHAT_IF_UNEVEN})
+    EXPECT_GT((seen[{verdict, 0}]), 20) << verdict;
+  EXPECT_GT((seen[{WHAT_IF_RANKS, 1}]), 20);
+  EXPECT_GT((seen[{WHAT_IF_RANKS, 2}]), 20);
+}
+
+}  // namespace
+}  // namespace ott::saved
