@@ -33,7 +33,6 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 // The tensors that one rank trains: of several blocks, of one element, of none.
 struct Model {
@@ -283,21 +282,12 @@ CrossCheckVerdict CheckValues(const std::vector<double>& values, double atol, do
   options.kind_of = [](const std::string&) { return TensorKind(); };
   return Check(
       static_cast<int>(values.size()),
-      [&](int rank, Model& model) { model.weights[35000] = static_cast<float>(values[rank]); }, {},
-      options)[0];
-}
-
-TEST(ReplicaCheck, WithAToleranceTheOrderOfTheRanksDoesNotMatter) {
-  std::vector<double> biases = {0, .000901, .000902, .0018};
-  do {
-    const CrossCheckVerdict verdict = CheckValues(biases, .001);
-    // The outer two agree with most, but not with each other.
-    EXPECT_EQ(verdict.outcome(), DIFFERENT);
-    EXPECT_FALSE(verdict.has_majority());
-    EXPECT_THAT(verdict.culprit_ranks(), IsEmpty());
-    EXPECT_NEAR(verdict.max_abs_error(), .0018, 1e-9);
-    ASSERT_EQ(verdict.differences_size(), 1) << verdict.DebugString();
-  } while (std::next_permutation(biases.begin(), biases.end()));
+      [&](int rank, Model& model) {
+        model.weights[35000] = static_cast<float>(values[rank]);
+        // NaN on all ranks is no difference.
+        model.weights[35001] = std::numeric_limits<float>::quiet_NaN();
+      },
+      {}, options)[0];
 }
 
 // 0.1 is within 0.095 of 1.1, and not of 1; whose digest comes first does not matter.
@@ -361,25 +351,6 @@ TEST(ReplicaCheck, WithAToleranceThoseThatNobodyOfAMajorityAgreesWithAreNamed) {
     }
     // Bits that differ are counted, which says nothing where they may.
     EXPECT_EQ(verdict.kinds_size(), 0);
-  }
-}
-
-TEST(ReplicaCheck, WithAToleranceWhatIsNaNEverywhereIsNoDifference) {
-  for (const float change : {1e-6f, 1.0f}) {
-    ReplicaCheckOptions options;
-    options.tolerance.emplace();
-    options.tolerance->atol = 1e-3;
-    const CrossCheckVerdict verdict = Check(
-        3,
-        [&](int rank, Model& model) {
-          model.weights[0] = std::numeric_limits<float>::quiet_NaN();
-          if (rank == 2) model.weights[1] += change;
-        },
-        {}, options)[0];
-    EXPECT_EQ(verdict.outcome(), change < 1 ? WITHIN_TOLERANCE : DIFFERENT) << verdict.DebugString();
-    if (change < 1) continue;
-    EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(2));
-    EXPECT_EQ(verdict.differences(0).element(), 1);
   }
 }
 

@@ -66,17 +66,6 @@ TEST(TensorSelection, BracketsInAPathAreNoCharacterClass) {
   EXPECT_FALSE(selection->IsReplicated("layers0.w"));
 }
 
-TEST(TensorSelection, ShardsAreNoReplicas) {
-  const auto selection = Selection(R"(sharded { paths: "experts.*" paths: "embedding" along: "outer" })");
-  EXPECT_TRUE(selection->IsReplicated("weights"));
-  EXPECT_EQ(selection->ShardingOf("weights"), -1);
-  EXPECT_FALSE(selection->IsReplicated("experts.0"));
-  EXPECT_EQ(selection->ShardingOf("experts.0"), 0);
-  std::vector<int> parts;
-  for (int rank = 0; rank < 4; ++rank) parts.push_back(selection->PartOf(0, rank));
-  EXPECT_THAT(parts, ElementsAre(0, 0, 1, 1));
-}
-
 TEST(TensorSelection, CutsTheRanksPartOutOfTheWhole) {
   std::vector<float> whole(2 * 5);
   std::iota(whole.begin(), whole.end(), 0.0f);
@@ -100,15 +89,6 @@ TEST(TensorSelection, ShardsAlongNoAxisAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(Selection("sharded { along: \"inner\" }").status()));
   EXPECT_TRUE(
       absl::IsInvalidArgument(Selection(R"(sharded { paths: "w" along: "inner" dimension: -1 })").status()));
-}
-
-TEST(TensorSelection, WhatIsDistinctIsNoReplica) {
-  CrossCheckConfig config;
-  config.add_distinct("data.*");
-  const TensorSelection selection = *TensorSelection::Create(config, RankMeshes(2));
-  EXPECT_TRUE(selection.IsDistinct("data.inputs"));
-  EXPECT_FALSE(selection.IsReplicated("data.inputs"));
-  EXPECT_TRUE(selection.IsReplicated("weights"));
 }
 
 TEST(TensorSelection, EachGlobAndKindThatMatchesNothingIsNamed) {

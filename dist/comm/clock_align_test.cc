@@ -128,14 +128,6 @@ TEST(ClockAligner, OfAnyReadingsTheTimeIsThatOfTheDefinition) {
   EXPECT_LT(num_drifts, 150);
 }
 
-TEST(ClockAligner, RankZeroIsTheMeasure) {
-  OnRanks(ThreeClocks(), [](int rank, ClockAligner& aligner) {
-    if (rank != 0) return;
-    EXPECT_EQ(aligner.ToRankZero(12345)->nanoseconds, 12345);
-    EXPECT_EQ(aligner.ToRankZero(12345)->error_bound_nanoseconds, 0);
-  });
-}
-
 TEST(ClockAligner, SaysThatItWasNotMeasured) {
   OnRanks(ThreeClocks(), [](int rank, ClockAligner& aligner) {
     if (rank != 1) return;
