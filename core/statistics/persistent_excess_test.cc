@@ -545,6 +545,17 @@ ProcessTime OfBlocks(const std::vector<double>& blocks) {
   return {time, {}};
 }
 
+TEST(PersistentExcess, TheLeastCertainShareOfACpuLetsProcessesDifferMost) {
+  for (const bool turned : {false, true}) {
+    const CpuShare a = {1, 0.2, 7, 0.4}, b = {2, 0.1, 9, 0.3};
+    const CpuShare least = turned ? LeastCertain(b, a) : LeastCertain(a, b);
+    EXPECT_EQ(least.cpu_seconds, 2);
+    EXPECT_EQ(least.taken_share, 0.2);
+    EXPECT_EQ(least.watched_seconds, 7);
+    EXPECT_EQ(least.taken_seconds, 0.4);
+  }
+}
+
 TEST(PersistentExcess, AShareOfWorkThatGrowsIsFound) {
   std::mt19937_64 random(4);
   std::normal_distribution<double> noise(1, 1e-3);
