@@ -1,0 +1,117 @@
+#include "ott/questions/right/crosscheck/crosscheck_command.h"
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/questions/right/crosscheck/command_for_test.h"
+#include "ott/questions/right/crosscheck/run_for_test.h"
+
+namespace ott::crosscheck {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+// Runs of two ranks; of "wrong" the second one has another last weight.
+class CrosscheckCommandTest : public testing::Test {
+ protected:
+  CrosscheckCommandTest() {
+    for (const int rank : {0, 1}) {
+      for (const int iteration : {0, 10}) {
+        WriteDumpForTest(right_, rank, iteration, {1, 2, 4});
+        WriteDumpForTest(wrong_, rank, iteration, {1, 2, rank == 1 && iteration == 10 ? 4.5f : 4});
+      }
+    }
+  }
+  static std::pair<int, std::string> Run(std::vector<std::string> words) {
+    words.insert(words.begin(), "crosscheck");
+    return RunForTest(&AddCrosscheckCommand, words);
+  }
+  static int ExitCode(const std::vector<std::string>& words) { return Run(words).first; }
+
+  const std::string right_ = MakeRunForTest("right", 2), wrong_ = MakeRunForTest("wrong", 2);
+};
+
+TEST_F(CrosscheckCommandTest, ReplicasAgreeOrNot) {
+  EXPECT_EQ(ExitCode({right_}), 0);
+  const auto [exit_code, text] = Run({wrong_});
+  EXPECT_EQ(exit_code, 1);
+  EXPECT_THAT(text, AllOf(HasSubstr("DIFFER"), Not(HasSubstr("reference"))));
+  EXPECT_EQ(ExitCode({wrong_, "--replicated", "step"}), 0);
+  EXPECT_EQ(ExitCode({wrong_, "--replicated", "step", "--replicated", "weights"}), 1);
+  EXPECT_EQ(ExitCode({wrong_ + "/none"}), 2);
+  const std::string config = testing::TempDir() + "/crosscheck.textproto";
+  ASSERT_TRUE(WriteFileAtomically(config, "cross_check { replicated: \"step\" }").ok());
+  EXPECT_EQ(ExitCode({wrong_, "--config", config}), 0);
+  EXPECT_EQ(ExitCode({wrong_, "--config", config, "--replicated", "weights"}), 1);
+  EXPECT_EQ(ExitCode({wrong_, "--config", config + "x"}), 2);
+  // The run itself says what is compared, if nothing else does.
+  RunInfo info = ReadRunInfo(wrong_).value();
+  info.mutable_config()->mutable_cross_check()->add_replicated("step");
+  ASSERT_TRUE(WriteRunInfo(wrong_, info).ok());
+  EXPECT_EQ(ExitCode({wrong_}), 0);
+  EXPECT_EQ(ExitCode({wrong_, "--replicated", "weights"}), 1);
+}
+
+TEST_F(CrosscheckCommandTest, ARunIsComparedWithItsReference) {
+  EXPECT_EQ(ExitCode({right_, wrong_}), 1);
+  EXPECT_EQ(ExitCode({right_, wrong_, "--atol", "0.5"}), 0);
+  EXPECT_EQ(ExitCode({right_, wrong_, "--atol", "0.25"}), 1);
+  EXPECT_EQ(ExitCode({right_, wrong_, "--rtol", "0.125"}), 0);
+  EXPECT_EQ(ExitCode({right_, wrong_, "--reference-ranks", "0,0"}), 1);
+  EXPECT_EQ(ExitCode({wrong_, right_, "--reference-ranks", "0,0"}), 0);
+  EXPECT_EQ(ExitCode({wrong_, right_, "--reference-ranks", "0,1"}), 1);
+  const auto [exit_code, text] = Run({right_, wrong_});
+  EXPECT_THAT(text, AllOf(HasSubstr("first divergence: iteration 10: rank 1"),
+                          HasSubstr("reference " + right_ + ": 4 checks")));
+  const std::string tolerances = testing::TempDir() + "/tolerances.textproto";
+  ASSERT_TRUE(WriteFileAtomically(tolerances,
+                                  "iterations: 0 iterations: 10 tensors { path: \"weights\" atol_at: 0 "
+                                  "atol_at: 0.5 }")
+                  .ok());
+  EXPECT_EQ(ExitCode({right_, wrong_, "--tolerances", tolerances}), 0);
+  EXPECT_EQ(ExitCode({right_, wrong_, "--tolerances", tolerances + "x"}), 2);
+  std::filesystem::remove_all(DumpsDirectory(wrong_, 0) + "/0");
+  EXPECT_EQ(ExitCode({right_, wrong_}), 1);
+  EXPECT_EQ(ExitCode({right_, wrong_, "--atol", "0.5"}), 2);
+}
+
+TEST_F(CrosscheckCommandTest, JsonHasAllVerdictsAndTheAnswerOfTheWorst) {
+  const auto [exit_code, text] = Run({right_, wrong_, "--format", "json"});
+  EXPECT_EQ(exit_code, 1);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 5);
+  const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
+  EXPECT_THAT(last,
+              AllOf(HasSubstr("\"finding\":\"BAD\""), HasSubstr("\"iteration\":\"10\""), HasSubstr("4.5")));
+  EXPECT_THAT(Run({right_, "--format", "json"}).second, HasSubstr("\"finding\":\"GOOD\""));
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{},
+                                                {right_, "--format", "xml"},
+                                                {right_, wrong_, "--atol", "-1"},
+                                                {right_, wrong_, "--layout", "x", "--replicated", "*"}}) {
+    EXPECT_EQ(ExitCode(wrong), -2);
+  }
+}
+
+TEST_F(CrosscheckCommandTest, LayoutsAreOfTwoRuns) {
+  const std::string layout = testing::TempDir() + "/layout.textproto";
+  ASSERT_TRUE(WriteFileAtomically(layout,
+                                  "tensors { path: \"weights\" whole: \"weights\" } tensors { path: \"step\" "
+                                  "whole: \"step\" }")
+                  .ok());
+  EXPECT_THAT(Run({right_, "--layout", layout}).second,
+              HasSubstr("--layout compares two runs: give A and B"));
+  EXPECT_EQ(ExitCode({right_, "--layout", layout}), 2);
+  EXPECT_EQ(ExitCode({right_, wrong_, "--layout", layout + "x"}), 2);
+  const auto [same, text] = Run({right_, right_ + "/.", "--layout", layout});
+  EXPECT_EQ(same, 2) << text;
+}
+
+}  // namespace
+}  // namespace ott::crosscheck
