@@ -22,9 +22,13 @@ RankTimes::Entry Draw(int rank, Random& random) {
   RankTimes::Entry entry;
   entry.rank = rank;
   entry.time.time = {
-      1 + 0.25 * random.Below(6), 0.01 * (1 + random.Below(3)), 1.0 + random.Below(9), 100, 5, 8};
-  for (int i = 0; i < 8; ++i)
-    entry.time.time.blocks[i] = static_cast<float>(entry.time.time.seconds + 0.01 * random.Below(9));
+      1 + 0.25 * random.Below(6), 0.01 * (1 + random.Below(3)), 1.0 + random.Below(9), 100, 5, 16};
+  // Some take longer in the second half alone.
+  const double later = random.Below(2);
+  for (int i = 0; i < 16; ++i) {
+    entry.time.time.blocks[i] =
+        static_cast<float>(entry.time.time.seconds + 0.01 * random.Below(9) + (i < 8 ? 0 : later));
+  }
   entry.time.cpu = {0.5 * random.Below(3), 0.125 * random.Below(3), 1.0 + random.Below(9)};
   entry.mean_seconds = 1.0 + random.Below(6);
   entry.first_iteration = random.Below(9);
