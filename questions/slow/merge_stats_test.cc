@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "ott/core/statistics/persistent_excess.h"
 #include "ott/core/statistics/policy.h"
+#include "ott/core/statistics/steady_time.h"
 #include "ott/core/stopwatch/statistics.h"
 #include "ott/dist/stats/cluster_summary.h"
 #include "ott/dist/stats/stats_message.pb.h"
@@ -100,6 +101,37 @@ TEST(MergeStats, NamesTheStragglerThatItselfWaitsLeast) {
   EXPECT_NEAR(stats.straggler().slower_by(), 2.0 / 3, 0.02);
   EXPECT_FALSE(stats.straggler().has_since_iteration());
   EXPECT_FALSE(stats.straggler().has_until_iteration());
+}
+
+TEST(MergeStats, SaysInWhichIterationsARankWasSlow) {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> noise(0, 1e-5);
+  for (const auto& [begin, end] : {std::pair(0, kIterations), {400, kIterations}, {0, 600}, {300, 700}}) {
+    std::vector<StopwatchStats> reports = FourRanks(-1, 0);
+    for (StopwatchStats& report : reports) {
+      SteadyTimeRecorder recorder;
+      for (int i = 0; i < kIterations; ++i) {
+        recorder.Add(0.012 + noise(random) + (report.rank() == 2 && i >= begin && i < end ? 0.008 : 0));
+      }
+      const SteadyTime time = *recorder.Finish();
+      SteadyTimeStats& all = *report.mutable_own_work()->mutable_time()->mutable_all();
+      all.set_seconds(time.seconds);
+      all.set_standard_error(time.standard_error);
+      all.set_degrees_of_freedom(time.degrees_of_freedom);
+      all.set_count(time.count);
+      all.set_block_iterations(time.block_iterations);
+      *all.mutable_block() = {time.blocks.begin(), time.blocks.begin() + time.num_blocks};
+    }
+    const Straggler straggler = MergeStats(reports, 4).straggler();
+    EXPECT_EQ(straggler.rank(), 2);
+    EXPECT_EQ(straggler.has_since_iteration(), begin > 0) << begin << " to " << end;
+    EXPECT_EQ(straggler.has_until_iteration(), end < kIterations) << begin << " to " << end;
+    EXPECT_NEAR(static_cast<double>(straggler.since_iteration()), begin, 80);
+    if (end < kIterations) {
+      EXPECT_NEAR(static_cast<double>(straggler.until_iteration()), end, 80);
+    }
+    EXPECT_NEAR(straggler.work_seconds() - straggler.median_work_seconds(), 0.008, 0.001);
+  }
 }
 
 TEST(MergeStats, WhatIsMeasuredInSomeIterationsStandsForAll) {
@@ -204,6 +236,21 @@ TEST(MergeStats, BesideASlowRankTriflesOfTheOthersAreNotNamed) {
   };
   EXPECT_THAT(names(0.0003), IsEmpty());
   EXPECT_THAT(names(0.0005), ElementsAre("project"));
+}
+
+TEST(MergeStats, OfManySlowMeasurementsThoseThatCostMostAreNamed) {
+  std::vector<StopwatchStats> reports;
+  for (int rank = 0; rank < 4; ++rank) {
+    std::vector<std::pair<std::string, double>> times = {{"rest", 0.9}, {"allreduce*", 0.02}};
+    for (int i = 0; i < 10; ++i) {
+      times.emplace_back("m" + std::to_string(i), 0.004 + (rank == 1 ? 0.0012 + 0.0001 * i : 0));
+    }
+    reports.push_back(Report(rank, 1, times));
+  }
+  std::vector<std::string> names;
+  const ClusterStats stats = MergeStats(reports, 4);
+  for (const SlowMeasurement& slow : stats.slow_measurements()) names.push_back(slow.name());
+  EXPECT_THAT(names, ElementsAre("m9", "m8", "m7", "m6", "m5", "m4", "m3", "m2"));
 }
 
 TEST(MergeStats, AModuleThatIsSlowByOneInsideOfItIsNotNamed) {
@@ -530,6 +577,26 @@ TEST(StragglerTracker, CountsWindowsInARowInWhichTheSameRankIsSlow) {
       most = static_cast<int>(count.num_intervals());
     }
     EXPECT_EQ(history.slowest_size(), static_cast<int>(num_slowest.size()));
+  }
+}
+
+TEST(StragglerTracker, ListsTheRanksThatWereSlowestMostOften) {
+  StragglerTracker tracker;
+  StragglerHistory history;
+  for (int window = 0; window < 20; ++window) {
+    ClusterSummary summary;
+    for (int rank = 0; rank < 12; ++rank) {
+      internal::RankReport of_rank;
+      *of_rank.mutable_stats() = Report(rank, 0.02, {{"forward", rank == window % 11 ? 0.018 : 0.010}});
+      of_rank.mutable_stats()->mutable_own_work()->set_waiting_seconds(rank == window % 11 ? 1 : 9);
+      summary.Merge(*ClusterSummary::OfRank(of_rank));
+    }
+    history = tracker.Add(summary, window);
+  }
+  ASSERT_EQ(history.slowest_size(), 8);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(history.slowest(i).rank(), i);
+    EXPECT_EQ(history.slowest(i).num_intervals(), 2);
   }
 }
 

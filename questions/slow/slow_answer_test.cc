@@ -24,7 +24,9 @@ TEST(AnswerSlow, IsGoodOnlyWhereAnExcessWouldHaveBeenSeen) {
       if (bits == 1) expected = Answer::NOT_ASKED;
       if ((bits & 6) == 4 && detectable <= kLargestMissed) expected = Answer::GOOD;
       if (bits >= 8) expected = Answer::BAD;
-      const Answer answer = AnswerSlow(stats);
+      Answer answer = AnswerSlow(stats);
+      AddNextOf("run", &answer);
+      EXPECT_EQ(answer.next_size(), bits >= 8 ? 1 : 0);
       EXPECT_EQ(answer.finding(), expected) << bits << " " << detectable;
       EXPECT_EQ(answer.ranks_size(), (bits >= 16 ? 1 : 0) + ((bits & 8) != 0 ? 1 : 0));
     }
