@@ -269,7 +269,7 @@ TEST(TensorComparison, ThreadsDoNotChangeTheResult) {
   for (int64_t i = 1000; i < kElements; i += 99991) current[i] += normal(random);
   for (const int64_t i : {5, 1500000, 2400000}) {
     reference[i] = 1;
-    current[i] = 100;
+    current[i] = 1e6;
   }
   current[1200000] = NAN;
   const TensorView reference_view(reference.data(), {kElements});
@@ -279,6 +279,7 @@ TEST(TensorComparison, ThreadsDoNotChangeTheResult) {
   const TensorComparison expected = CompareTensors(reference_view, current_view, options);
   EXPECT_EQ(expected.num_mismatched, 29);
   EXPECT_EQ(expected.max_abs_error->position, 5);
+  EXPECT_EQ(expected.max_rel_error->position, 5);
   EXPECT_EQ(expected.first_bit_difference->element.position, 5);
   ASSERT_EQ(expected.worst.size(), 5u);
   EXPECT_EQ(expected.worst[0].position, 1200000);
