@@ -230,6 +230,9 @@ TYPED_TEST_P(CommunicatorConformance, AnErrorOfMergeReachesEveryRank) {
     };
     const absl::Status status = group.AllReduce(refuse, &bytes, ForTests());
     EXPECT_EQ(absl::IsInvalidArgument(status), group.size() > 1) << status;
+    if (group.size() > 1) {
+      EXPECT_THAT(std::string(status.message()), testing::ContainsRegex("with rank . .*: cannot be merged"));
+    }
   });
 }
 
