@@ -127,8 +127,9 @@ TEST_F(CompareTest, OrderOfNamesIsADifferenceOnlyWhereAskedFor) {
 }
 
 TEST_F(CompareTest, KindsAreToldApart) {
-  EXPECT_THAT(Statuses(CompareTrees(ValueMap{{"a", a_}}, ValueMap{{"a", ValueMap{{"b", a_}}}})),
-              ElementsAre(Pair("a", CompareStatus::kKindDiffers)));
+  const TreeComparison comparison = CompareTrees(ValueMap{{"a", a_}}, ValueMap{{"a", ValueMap{{"b", a_}}}});
+  EXPECT_THAT(Statuses(comparison), ElementsAre(Pair("a", CompareStatus::kKindDiffers)));
+  EXPECT_EQ(comparison.results[0].comparison.detail, "reference tensor, current map");
   EXPECT_THAT(Statuses(CompareTrees(ValueMap{{"a", Value()}, {"b", a_}}, ValueMap{{"a", "x"}, {"b", a_}})),
               ElementsAre(Pair("a", CompareStatus::kKindDiffers), Pair("b", CompareStatus::kBitwiseEqual)));
 }
