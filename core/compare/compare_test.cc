@@ -582,12 +582,5 @@ TEST(CompareTensors, PartsThatLieApartAreComparedAsTheWholeThatTheyMakeUp) {
   }
 }
 
-TEST(ToValue, SaysWhyOnlyWhereThereIsAReason) {
-  TensorComparison comparison;
-  EXPECT_EQ(ToValue(NamedComparison{"w", comparison}).map().Find("detail"), nullptr);
-  comparison.detail = "no such file";
-  EXPECT_EQ(ToValue(NamedComparison{"w", comparison}).map().Find("detail")->string_value(), "no such file");
-}
-
 }  // namespace
 }  // namespace ott
