@@ -1,5 +1,6 @@
 #include "ott/questions/right/crosscheck/crosscheck_command.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -8,6 +9,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/dist/check/verdict.h"
+#include "ott/questions/right/crosscheck/check_reference.h"
 #include "ott/questions/right/crosscheck/command_for_test.h"
 #include "ott/questions/right/crosscheck/run_for_test.h"
 
@@ -81,6 +84,25 @@ TEST_F(CrosscheckCommandTest, ARunIsComparedWithItsReference) {
   std::filesystem::remove_all(DumpsDirectory(wrong_, 0) + "/0");
   EXPECT_EQ(ExitCode({right_, wrong_}), 1);
   EXPECT_EQ(ExitCode({right_, wrong_, "--atol", "0.5"}), 2);
+}
+
+TEST_F(CrosscheckCommandTest, TheFirstFiveFailuresArePrinted) {
+  for (int iteration = 20; iteration < 90; iteration += 10) {
+    for (const int rank : {0, 1}) {
+      WriteDumpForTest(right_, rank, iteration, {1, 2, 4});
+      WriteDumpForTest(wrong_, rank, iteration, {1, 2, rank == 1 ? 5.0f : 4});
+    }
+  }
+  CrossCheckConfig config;
+  config.set_reference_run(right_);
+  std::string expected;
+  int num_failures = 0;
+  const std::vector<CrossCheckVerdict> verdicts = CheckRunAgainstReference(wrong_, config).value();
+  for (const CrossCheckVerdict& verdict : verdicts) {
+    if (!Passed(verdict) && ++num_failures <= 5) expected += FormatVerdict(verdict);
+  }
+  EXPECT_EQ(num_failures, 8);
+  EXPECT_THAT(Run({right_, wrong_}).second, StartsWith(expected + "reference " + right_ + ": 18 checks"));
 }
 
 TEST_F(CrosscheckCommandTest, JsonHasAllVerdictsAndTheAnswerOfTheWorst) {
