@@ -123,6 +123,56 @@ TEST(ReadDump, NumbersThatTheirTypeDoesNotHoldAreErrors) {
   EXPECT_TRUE(HoldsNumber<float>("0.5"));
   EXPECT_FALSE(HoldsNumber<float>("0.1"));
   EXPECT_TRUE(HoldsNumber<double>("0.1"));
+  for (const char* number : {"NaN", "Infinity", "-Infinity"})
+    EXPECT_TRUE(HoldsNumber<float>(number)) << number;
+}
+
+TEST(ReadDump, NumbersOfAnotherShapeAreErrors) {
+  const float elements[] = {1, 2, 3, 4};
+  const uint64_t integers[] = {1, 2};
+  const std::string dir = WriteTensor(TensorView(elements, {2, 2}), DumpFormat::kJson);
+  const std::string dir_of_integers = WriteTensor(TensorView(integers, {2}), DumpFormat::kJson);
+  const auto read = [](const std::string& of, const std::string& numbers) {
+    EXPECT_TRUE(
+        WriteFileAtomically(absl::StrCat(of, "/", kTensorsFile), absl::StrCat("{\"a\": ", numbers, "}"))
+            .ok());
+    return std::string(ReadDump(of).status().message());
+  };
+  EXPECT_EQ(read(dir, "[[1.0, 2.0], [3.0, 4.5]]"), "");
+  for (const char* numbers :
+       {"[[1.0, 2.0]]", "[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]", "[[1.0, 2.0], [3.0, 4.0, 5.0]]",
+        "[[1.0, 2.0], [3.0, [4.0]]]", "[[1.0, 2.0], 3.0]", "[1.0, 2.0, 3.0, 4.0]", "[]", "1.0", "\"a\"", "{}",
+        "null"}) {
+    EXPECT_THAT(read(dir, numbers), HasSubstr("'a': its numbers are not of shape [2, 2]")) << numbers;
+  }
+  EXPECT_TRUE(WriteFileAtomically(absl::StrCat(dir, "/", kTensorsFile), "{}").ok());
+  EXPECT_THAT(std::string(ReadDump(dir).status().message()),
+              HasSubstr("the manifest lists the tensor 'a', which is not in the tree"));
+  // What no int64 holds makes of such numbers a list, and no tensor.
+  EXPECT_EQ(read(dir_of_integers, "[1, 18446744073709551615]"), "");
+  for (const char* numbers : {"[18446744073709551615]", "[1, 18446744073709551615, 2]"})
+    EXPECT_THAT(read(dir_of_integers, numbers), HasSubstr("'a': its numbers are not of shape [2]"))
+        << numbers;
+}
+
+TEST(ReadDump, AListOfIntegersThatNoInt64HoldsIsAListOfTensors) {
+  std::string dir = testing::TempDir() + "/dump_reader_test_XXXXXX";
+  ASSERT_NE(mkdtemp(dir.data()), nullptr);
+  const Value tree = ValueMap{{"a", Value::List{1, 2}}};
+  DumpContents contents;
+  contents.tensors.tree = &tree;
+  ASSERT_TRUE(WriteDump(dir, contents).ok());
+  const std::string file = absl::StrCat(dir, "/", kTensorsFile);
+  ASSERT_TRUE(WriteFileAtomically(file, R"({"a": [18446744073709551615, 18446744073709551614]})").ok());
+  const absl::StatusOr<Dump> dump = ReadDump(dir);
+  ASSERT_TRUE(dump.ok()) << dump.status();
+  const Value::List& list = dump->tensors.map().Find("a")->list();
+  ASSERT_EQ(list.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(list[i].is_tensor());
+    EXPECT_EQ(*static_cast<const uint64_t*>(list[i].tensor().view.data()),
+              std::numeric_limits<uint64_t>::max() - i);
+  }
 }
 
 }  // namespace
