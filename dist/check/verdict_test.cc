@@ -119,11 +119,12 @@ TEST(FormatVerdict, SaysWhereReplicasDiffer) {
 }
 
 TEST(FormatVerdict, SaysThatARankWasNamedBefore) {
-  EXPECT_EQ(FormatVerdict(Verdict(R"(
-                iteration: 3 mode: REPLICAS outcome: DIFFERENT has_majority: true culprit_ranks: [ 2, 4, 5 ]
+  EXPECT_EQ(
+      FormatVerdict(Verdict(R"(
+                iteration: 3 mode: SHARDS outcome: DIFFERENT has_majority: true culprit_ranks: [ 2, 4, 5 ]
                 culprit_hosts: [ "n1", "n2", "n2" ] culprit_named_before: [ 4, 0, 1 ])")),
-            "iteration 3: replicas DIFFER: rank 2 (n1), rank 4 (n2), rank 5 (n2); rank 2 was named in 4 "
-            "earlier checks; rank 5 was named in 1 earlier check\n");
+      "iteration 3: replicas of a shard DIFFER: rank 2 (n1), rank 4 (n2), rank 5 (n2); rank 2 was named in 4 "
+      "earlier checks; rank 5 was named in 1 earlier check\n");
 }
 
 TEST(FormatVerdict, BlamesNobodyWithoutAMajority) {
