@@ -191,13 +191,12 @@ class Judge {
     replay_.FindSavings(sets);
     double best = 0;
     for (const JobPart& set : sets) best = std::max(best, set.saving.share);
-    const double least = LeastSavedByBlamed();
-    if (best < least) return false;
+    if (best <= 0) return false;
     size_t count = 0;
     while (sets[count].saving.share < kShareOfBest * best) ++count;
     // A rank that was late in one event, say, does not surely add to what mending the others saves.
     while (count > 0 && replay_.SavingBeyond(sets[count - 1], sets[count]).low <= 0) --count;
-    if (sets[count].saving.share < least || sets[count].saving.low <= 0) return false;
+    if (sets[count].saving.share < LeastSavedByBlamed() || sets[count].saving.low <= 0) return false;
     blamed_.assign(worst.begin(), worst.begin() + static_cast<int64_t>(count) + 1);
     std::sort(blamed_.begin(), blamed_.end());
     answer_.set_verdict(WHAT_IF_RANKS);

@@ -88,6 +88,51 @@ class Rules {
             {}};
   }
 
+  // What the blamed, all together and each, take longer in each operation, and in everything; and the stages.
+  // One that mends less is the better one where it saves nearly as much.
+  std::vector<JobPart> Repairs(const std::vector<int>& blamed) const {
+    std::vector<std::vector<int>> sets;
+    if (blamed.size() > 1) sets.push_back(blamed);
+    for (const int rank : blamed) sets.push_back({rank});
+    std::vector<JobPart> repairs;
+    for (const std::vector<int>& set : sets) {
+      const std::string name = PartOf(set).name + "'s excess in ";
+      size_t num_operations = 0;
+      for (const size_t kind : {kCompute, kSave, kReduce}) {
+        double excess = 0;
+        for (const int rank : set)
+          excess += named_.replay.scenarios().MeanExcess(static_cast<size_t>(rank), kind);
+        if (excess < 0.015 * Sum(named_.replay.measured()) / static_cast<double>(job_.steps.size())) continue;
+        ++num_operations;
+        repairs.push_back(
+            {absl::StrCat(name, "\"", job_.kinds[kind].operation, "\""), Select(job_, [&](int rank, int of) {
+               return std::count(set.begin(), set.end(), rank) > 0 && of == static_cast<int>(kind);
+             })});
+      }
+      if (num_operations < 2) continue;
+      repairs.push_back(PartOf(set));
+      repairs.back().name = name + "everything";
+      repairs.back().weight = 0.8;
+    }
+    for (const int stage : named_.stages) {
+      if (named_.stages.size() < 2) break;
+      repairs.push_back({absl::StrCat("stage ", stage, "'s excess"), Select(job_, [&](int rank, int) {
+                           return job_.ranks[static_cast<size_t>(rank)].stage == stage;
+                         })});
+      repairs.back().weight = 0.8;
+    }
+    named_.replay.FindSavings(repairs);
+    std::vector<JobPart> worth;
+    for (const JobPart& repair : repairs) {
+      if (repair.saving.share >= 0.03 && repair.saving.low > 0) worth.push_back(repair);
+    }
+    std::stable_sort(worth.begin(), worth.end(), [](const JobPart& a, const JobPart& b) {
+      return a.weight * a.saving.share > b.weight * b.saving.share;
+    });
+    if (worth.size() > 8) worth.resize(8, PartOf({0}));
+    return worth;
+  }
+
  private:
   int Size() const { return static_cast<int>(job_.ranks.size()); }
 
@@ -260,11 +305,20 @@ TEST(Blame, IsAsTheRulesSay) {
     if (one_in(4)) job.taken_difference = 0.3;
     if (one_in(4)) job.inside_difference = 0.2;
     const WhatIfAnswer answer = AnswerWhatIf(job, {});
-    const Expected expected = Rules(job, answer).Judge();
+    Rules rules(job, answer);
+    const Expected expected = rules.Judge();
     EXPECT_EQ(answer.verdict(), expected.verdict) << answer.conclusion();
     EXPECT_TRUE(absl::StartsWith(answer.conclusion(), expected.conclusion)) << answer.conclusion() << "\n"
                                                                             << expected.conclusion;
     EXPECT_THAT(answer.blamed_ranks(), ::testing::ElementsAreArray(expected.blamed));
+    const std::vector<JobPart> repairs =
+        job.unmatched.empty() ? rules.Repairs(expected.blamed) : std::vector<JobPart>();
+    ASSERT_EQ(static_cast<size_t>(answer.repairs_size()), repairs.size());
+    for (int i = 0; i < answer.repairs_size(); ++i) {
+      EXPECT_EQ(answer.repairs(i).name(), repairs[static_cast<size_t>(i)].name);
+      const double scale = answer.replayed_seconds() / answer.measured_seconds();
+      EXPECT_DOUBLE_EQ(answer.repairs(i).saved(), repairs[static_cast<size_t>(i)].saving.share * scale);
+    }
     ++seen[{answer.verdict(), answer.blamed_ranks_size()}];
   }
   for (const auto verdict : {WHAT_IF_CANNOT_TELL, WHAT_IF_EVEN, WHAT_IF_LAST_STAGE, WHAT_IF_UNEVEN})
