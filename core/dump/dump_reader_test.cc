@@ -2,14 +2,18 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
@@ -50,6 +54,61 @@ TEST(ReadDump, AFileOfAnotherShapeOrTypeThanTheManifestSaysIsAnError) {
         EXPECT_THAT(std::string(status.message()), HasSubstr(dir + file + ": is not the"));
       }
     }
+  }
+}
+
+TEST(ReadDump, ABinaryFileOfAnotherSizeOrTypeIsAnError) {
+  const int32_t data[6] = {1, 2, 3, 4, 5, 6};
+  const std::string dir = WriteTensor(TensorView(data, DType::kInt32, {2, 3}), DumpFormat::kBinary);
+  const std::string file = dir + "/[tensors.json]a.bin", meta_file = file + ".meta.json";
+  for (const uintmax_t size : {0, 23, 25, 48}) {
+    std::filesystem::resize_file(file, size);
+    EXPECT_THAT(std::string(ReadDump(dir).status().message()),
+                HasSubstr(absl::StrCat(file, ": ", size, " bytes, but [2, 3] int32 has 24")));
+  }
+  // As a dump of Python's, of which the file beside it tells the type.
+  std::filesystem::resize_file(file, 24);
+  std::filesystem::remove(dir + "/manifest.json");
+  EXPECT_TRUE(ReadDump(dir).ok());
+  const std::string meta = *ReadFile(meta_file);
+  ASSERT_TRUE(WriteFileAtomically(meta_file, absl::StrReplaceAll(meta, {{"torch.", "numpy."}})).ok());
+  EXPECT_THAT(std::string(ReadDump(dir).status().message()),
+              HasSubstr(meta_file + ": the dtype 'numpy.int32' is none of PyTorch's"));
+}
+
+TEST(ReadDump, GradientsThatTheManifestHasAndTheFolderLacksAreAnError) {
+  std::string dir = testing::TempDir() + "/dump_reader_test_XXXXXX";
+  ASSERT_NE(mkdtemp(dir.data()), nullptr);
+  const Value tree = ValueMap{{"a", 1}};
+  DumpContents contents;
+  contents.tensors.tree = contents.grads.tree = &tree;
+  ASSERT_TRUE(WriteDump(dir, contents).ok());
+  std::filesystem::remove(dir + "/grads.json");
+  EXPECT_THAT(std::string(ReadDump(dir).status().message()), HasSubstr(dir + "/grads.json"));
+  std::filesystem::remove(dir + "/manifest.json");
+  EXPECT_TRUE(ReadDump(dir).ok());
+}
+
+// Others' headers need not end where elements are aligned.
+TEST(ReadDump, ElementsAreAlignedWhereverTheirFileHasThem) {
+  for (const size_t count : {3, 600}) {
+    std::vector<double> data(count);
+    std::iota(data.begin(), data.end(), 1);
+    const std::string dir =
+        WriteTensor(TensorView(data.data(), {static_cast<int64_t>(count)}), DumpFormat::kSafetensors);
+    const std::string file = dir + "/[tensors.json]a.safetensors", bytes = *ReadFile(file);
+    uint64_t header_bytes = 0;
+    std::memcpy(&header_bytes, bytes.data(), sizeof(header_bytes));
+    std::string moved = bytes;
+    moved.insert(8 + header_bytes, " ");
+    ++header_bytes;
+    std::memcpy(moved.data(), &header_bytes, sizeof(header_bytes));
+    ASSERT_TRUE(WriteFileAtomically(file, moved).ok());
+    const absl::StatusOr<Dump> dump = ReadDump(dir);
+    ASSERT_TRUE(dump.ok()) << dump.status();
+    const TensorView& view = dump->tensors.map().Find("a")->tensor().view;
+    ASSERT_EQ(reinterpret_cast<uintptr_t>(view.data()) % sizeof(double), 0u) << count;
+    EXPECT_TRUE(std::equal(data.begin(), data.end(), static_cast<const double*>(view.data())));
   }
 }
 

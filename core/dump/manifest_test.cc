@@ -98,6 +98,8 @@ TEST(Manifest, EntriesThatSayWhatCannotBeAreNamed) {
   };
   for (const auto& [of_tensor, name, value, message] : std::vector<Case>{
            {false, "format_version", 2, "format version 2, while this program knows version 1"},
+           {false, "format_version", 0, "format version 0, while this program knows version 1"},
+           {false, "num_tensors", 1, "\"num_tensors\" is 1, but 2 are listed"},
            {false, "num_tensors", 3, "\"num_tensors\" is 3, but 2 are listed"},
            {false, "tensor_order", Value::List{"a", 1}, "\"tensor_order\" is no list of texts"},
            {false, "grad_order", Value::List{Value()}, "\"grad_order\" is no list of texts"},
@@ -106,6 +108,7 @@ TEST(Manifest, EntriesThatSayWhatCannotBeAreNamed) {
            {true, "format", "gif", "tensor 0: 'gif' is not the name of a dump format"},
            {true, "digest", "12", "tensor 0: "},
            {true, "bytes", 4, "tensor 0: \"bytes\" is 4, but dtype and shape make 24"},
+           {true, "bytes", 40, "tensor 0: \"bytes\" is 40, but dtype and shape make 24"},
            {true, "shape", Value::List{-1}, "tensor 0: "},
            {true, "shape", Value::List{Value::List{1}}, "tensor 0: the shape is missing or no list of"},
            {true, "shape", Value::List{1.5}, "tensor 0: the shape is missing or no list of integers"}}) {
