@@ -427,6 +427,17 @@ TEST_F(OriginOfHandWrittenLogs, RanksThatLeftNothingAreMissed) {
   EXPECT_EQ(verdict->world_size(), 2);
 }
 
+TEST_F(OriginOfHandWrittenLogs, OfOtherNumbersOfRanksThoseOfBothAreCompared) {
+  for (const size_t more : {0, 1}) {
+    const auto verdict = FindIn(std::vector<std::string>(2 - more, "f 10 > 30"),
+                                std::vector<std::string>(1 + more, "f 10 > 30"));
+    ASSERT_TRUE(verdict.ok()) << verdict.status();
+    EXPECT_THAT(verdict->problems(), ::testing::Contains(absl::StrCat(
+                                         "the reference has ", 2 - more, " ranks, and the current run ",
+                                         1 + more, ": only ranks of both are compared")));
+  }
+}
+
 TEST_F(OriginOfHandWrittenLogs, WhatACutLogHoldsIsUsedAndItsEndIsSaid) {
   std::string a, b;
   for (int i = 0; i < 10; ++i) {
