@@ -72,6 +72,15 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
            {{fused},
             {"fused_linear 10 20 8 > 32; softmax 32 > 61"},
             "INPUT fused_linear in 0 on 0: input2; no operation that was logged made it, in either run"},
+           // It may read what was made before those that it stands for, and not what they make.
+           {{"f 1 > 2; g 3 > 4; h 4 > 5; k 5 > 6; s 6 > 7"},
+            {"f 1 > 2; g 3 > 4; hk 4 2 > 8; s 8 > 9"},
+            "OPERATION hk in 0 on 0: output0; it stands for k of the reference"},
+           {{"f 1 > 2; g 3 > 4; h 4 > 5; k 5 > 6; s 6 > 7"},
+            {"f 1 > 2; g 3 > 4; hk 6 > 8; s 8 > 9"},
+            "OPERATION h alone in 0 on 0: input0; only the reference runs it; hk reads what no operation "
+            "that was "
+            "logged wrote as input0"},
            // By its role.
            {{"it 10 > 30"}, {"it 10 > 31"}, "OPERATION it in 0 on 0: output0; "},
            {{"it! 10 > 30"}, {"it! 10 > 31"}, "UPDATE it in 0 on 0: output0; "},
@@ -181,6 +190,19 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
             "UNKNOWN: the reference has 2 ranks, and the current run 1: only ranks of both are compared"},
        }) {
     EXPECT_EQ(Summary(FindIn(a, b)), named) << absl::StrJoin(a, "\n") << "\n" << absl::StrJoin(b, "\n");
+  }
+}
+
+TEST_F(OriginOfHandWrittenLogs, WhatReadsWhatNobodyKnowsIsNotJudgedBesideAPerturbedRun) {
+  for (const std::string before : {"f ? >", "f 1 >"}) {
+    const std::string other = before == "f 1 >" ? "? " : "";
+    const auto log = [&](const std::string& of_f, const std::string& of_h) {
+      return std::vector<std::string>{before + of_f + "; h " + other + of_f + " > " + of_h};
+    };
+    const std::string changed = other.empty() ? " 8" : " 7";
+    const std::string summary =
+        Summary(FindIn(log(" 7", "5"), log(changed, "5.7"), log(" 7.00001", "5.00001")));
+    EXPECT_THAT(summary, AllOf(HasSubstr("UNKNOWN: "), HasSubstr("1 outputs could not be judged"))) << before;
   }
 }
 
