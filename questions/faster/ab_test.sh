@@ -92,6 +92,8 @@ run 2 "$out/a.csv"
 says 'B is missing: the sides are separated by ---'
 run 2 -- true
 says 'B is missing'
+run 2 -- --- true
+says 'A is missing'
 run 2 "$out/none.csv" --- "$out/a.csv"
 says 'none.csv: No such file'
 run 2 --max-runs 4 -- true --- true

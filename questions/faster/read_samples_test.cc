@@ -485,7 +485,8 @@ TEST_F(ReadSideTest, BadFilesGetASentenceThatNamesThem) {
   EXPECT_THAT(ErrorOf("process,seconds\n1,1\n1,-1\n"), HasSubstr("file:3: -1 seconds"));
   EXPECT_THAT(ErrorOf("process,seconds\n1,0\n"), HasSubstr("0 seconds"));
   EXPECT_THAT(ErrorOf("process,seconds\n1,inf\n"), HasSubstr("inf seconds"));
-  EXPECT_THAT(ErrorOf("process,iteration,seconds\n1,0,1\n1,0,2\n"), HasSubstr("has iteration 0"));
+  EXPECT_THAT(ErrorOf("process,iteration,seconds\n1,0,1\n1,0,2\n"),
+              HasSubstr("process 1 has iteration 0 of \"time\" twice"));
   EXPECT_THAT(ErrorOf("\x7f\x45LF\x01"), HasSubstr("its columns are"));
   EXPECT_THAT(ErrorOf("{\"benchmarks\": ["), HasSubstr("no JSON that can be read"));
   EXPECT_THAT(ErrorOf("{}"), HasSubstr("JSON of none of"));
