@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -14,7 +16,9 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "ott/core/base/text_table.h"
+#include "ott/questions/faster/comparison_picture.h"
 #include "ott/questions/faster/faster_answer.h"
+#include "ott/questions/faster/runs_directory.h"
 #include "ott/questions/faster/samples_for_test.h"
 
 namespace ott::faster {
@@ -255,6 +259,49 @@ TEST(Report, AllFormatsSayWhatTheComparisonHolds) {
       EXPECT_EQ(sample["measurements"][1]["seconds"], process.measurements[1].seconds);
       EXPECT_FALSE(sample["measurements"][1].contains("location"));
     }
+  }
+}
+
+TEST(Report, ThePageHasTheAnswerAllMeasurementsAndAPictureOfSome) {
+  for (const size_t num_measurements : {3, 32, 33}) {
+    Chance chance(num_measurements);
+    Comparison comparison = RandomComparison(chance).comparison;
+    comparison.measurements.clear();
+    for (size_t i = 0; i < num_measurements; ++i)
+      comparison.measurements.push_back(RandomResult(chance, absl::StrCat("m", i)));
+    comparison.locations_a.resize(201, {0.25, 0});
+    comparison.voids = {"another machine"};
+    const Document document = DocumentOf(comparison, "A: old; B: new");
+    EXPECT_EQ(document.title, "ott ab");
+    EXPECT_EQ(document.subject, "A: old; B: new");
+    ASSERT_EQ(document.answers.size(), 1u);
+    EXPECT_EQ(document.answers[0].sentences(0), DescribeAnswer(comparison));
+    EXPECT_EQ(document.problems, comparison.voids);
+    ASSERT_EQ(document.details.size(), 1u);
+    EXPECT_EQ(document.details[0].text, ToText(comparison));
+    EXPECT_EQ(document.thinned.size(), num_measurements > 32 ? 1u : 0u);
+    const Json& picture = document.pictures.at("comparison");
+    EXPECT_EQ(picture.at("sides"), Json({"A", "B"}));
+    EXPECT_EQ(picture.at("measurement"), "iteration");
+    EXPECT_EQ(picture.at("seconds_a").size(), 200u);
+    EXPECT_EQ(picture.at("seconds_b").size(), comparison.num_b);
+    EXPECT_EQ(picture.at("seconds_b").at(0), comparison.locations_b[0].seconds);
+    EXPECT_EQ(picture.at("verdict").at("measurements").size(), std::min<size_t>(num_measurements, 32));
+    for (const char* without : {"notes", "voids"})
+      EXPECT_TRUE(picture.at("verdict").at(without).empty()) << without;
+  }
+}
+
+TEST(ParseMaxTime, IsSecondsOrADuration) {
+  for (const auto& [text, seconds] : std::vector<std::pair<std::string, double>>{
+           {"5", 5}, {"0.25", 0.25}, {"1h30m", 5400}, {"90s", 90}, {"250ms", 0.25}, {"99999999", 99999999}}) {
+    ASSERT_TRUE(ParseMaxTime(text).ok()) << text;
+    EXPECT_EQ(*ParseMaxTime(text), seconds) << text;
+  }
+  EXPECT_EQ(*ParseMaxTime(""), std::nullopt);
+  for (const char* text : {"0", "-1", "nan", "inf", "100000000", "-5s", "soon", "5 apples"}) {
+    EXPECT_EQ(ParseMaxTime(text).status().message(),
+              absl::StrCat("--max-time ", text, ": needs seconds, or as in 1h30m"));
   }
 }
 

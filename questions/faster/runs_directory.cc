@@ -45,8 +45,9 @@ absl::StatusOr<std::optional<double>> ParseMaxTime(const std::string& text) {
   double seconds = 0;
   absl::Duration duration;
   if (text.empty()) return std::optional<double>();
-  if (!absl::SimpleAtod(text, &seconds) && absl::ParseDuration(text, &duration)) {
-    seconds = absl::ToDoubleSeconds(duration);
+  // A text that is no number may leave its beginning in `seconds`.
+  if (!absl::SimpleAtod(text, &seconds)) {
+    seconds = absl::ParseDuration(text, &duration) ? absl::ToDoubleSeconds(duration) : 0;
   }
   constexpr double kLongest = 1e8;  // three years
   if (!(seconds > 0 && seconds < kLongest)) {
