@@ -1,4 +1,4 @@
-// The columns of a profile against the events that it was read from.
+// Compares the columns of a profile with the events that it was read from.
 
 #include "ott/core/kineto/kineto_profile.h"
 
@@ -66,7 +66,8 @@ std::string TextOf(const std::vector<Written>& events) {
   return text;
 }
 
-// What a kernel or copy is, in nanoseconds, with the call that launched it: its thread, start and length.
+// Says what a kernel or copy is, in nanoseconds, with the call that launched it: its thread, start and
+// length.
 using Activity = std::tuple<int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, int64_t>;
 
 TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {

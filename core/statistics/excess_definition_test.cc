@@ -1,4 +1,4 @@
-// An excess of random processes, by its definition.
+// Compares the excess of random processes with its definition.
 
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ struct SumOfVariances {
   }
 };
 
-// ExcessOver() as its parts are defined, one after the other.
+// Computes what ExcessOver() returns, one part after the other, as it is defined.
 class Definition {
  public:
   Definition(std::vector<ProcessTime> others, const ProcessTime& process)
@@ -70,7 +70,7 @@ class Definition {
     return excess;
   }
 
-  // Empty where there are no blocks of the same iterations.
+  // Returns nullopt where there are no blocks of the same iterations.
   std::optional<Excess> InPairs(bool as_shares) {
     Pair(as_shares);
     if (differences_.empty()) return std::nullopt;
@@ -113,7 +113,7 @@ class Definition {
     double inside = 0, outside = 0, num_outside = 0, variance = 0, freedom = 0;
   };
 
-  // The means inside and outside of a part, but for the blocks beside it, and how single blocks vary.
+  // Finds the means inside and outside of a part, but for the blocks beside it, and how single blocks vary.
   static Line FitTo(const std::vector<double>& values, size_t begin, size_t end) {
     Line line;
     std::vector<double> rest;

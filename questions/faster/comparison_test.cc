@@ -1,4 +1,4 @@
-// Verdicts on simulated processes: their rate of errors, and what they are made of, by its definition.
+// Tests verdicts on simulated processes: how often they are wrong, and what they are made of.
 
 #include "ott/questions/faster/comparison.h"
 
@@ -38,7 +38,7 @@ bool IsChange(AbResult::Verdict verdict) {
   return verdict == AbResult::FASTER || verdict == AbResult::SLOWER;
 }
 
-// The share of trials in which the same program is called another.
+// Returns the share of trials in which the same program is called another.
 double RateOf(int num_trials, const std::function<bool(Chance&)>& is_wrong) {
   int wrong = 0;
   for (int trial = 0; trial < num_trials; ++trial) {
@@ -48,7 +48,7 @@ double RateOf(int num_trials, const std::function<bool(Chance&)>& is_wrong) {
   return static_cast<double>(wrong) / num_trials;
 }
 
-// One in five: an error so large that its rate is known well after 2000 trials, whose deviation is 0.009.
+// Allows an error in one of five, whose rate is known well after 2000 trials: its deviation is 0.009.
 FasterOptions OneInFive() {
   FasterOptions options;
   options.error = 0.2;

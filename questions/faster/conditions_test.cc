@@ -1,4 +1,4 @@
-// What is said about the conditions of runs, by its definition.
+// Compares what is said about the conditions of runs with its definition.
 
 #include <algorithm>
 #include <cmath>

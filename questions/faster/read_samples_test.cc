@@ -1,4 +1,4 @@
-// Files and folders as others write them, against what was written.
+// Reads files and folders as others write them, and compares with what was written.
 
 #include "ott/questions/faster/read_samples.h"
 
@@ -196,7 +196,7 @@ TEST_F(ReadSideTest, GoogleBenchmarksAreReadByTheirDefinition) {
   }
 }
 
-// The samples beside it, else the first mean that the clock has.
+// Its times are the samples beside it, else the first mean that the clock has.
 TEST_F(ReadSideTest, StatesOfNvbenchAreReadByTheirDefinition) {
   const char* const tags[] = {"nv/cold/time/gpu/mean", "nv/cpu_only/time/cpu/mean", "nv/cold/time/cpu/mean"};
   for (uint64_t seed = 0; seed < 100; ++seed) {

@@ -1,4 +1,4 @@
-// What is printed of random comparisons, by its definition.
+// Compares what is printed of random comparisons with its definition.
 
 #include "ott/questions/faster/report.h"
 

@@ -1,4 +1,4 @@
-// Real programs that are run in turn.
+// Runs real programs in turn.
 
 #include "ott/questions/faster/run_in_turn.h"
 

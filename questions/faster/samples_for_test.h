@@ -1,4 +1,4 @@
-// Processes whose times are drawn by chance, the same for the same seed.
+// Draws processes and their times by chance, the same for the same seed.
 
 #ifndef OTT_QUESTIONS_FASTER_SAMPLES_FOR_TEST_H_
 #define OTT_QUESTIONS_FASTER_SAMPLES_FOR_TEST_H_
@@ -48,7 +48,7 @@ inline Process ProcessOf(const std::string& name,
   return process;
 }
 
-// Processes of one iteration of about a second, B's of `ratio` seconds; they differ by 1 %.
+// Draws processes of one iteration of about a second, B's of `ratio` seconds; they differ by 1 %.
 inline Samples MakeSamples(Chance& chance, size_t runs, double ratio, size_t num_measurements = 1) {
   Samples samples;
   for (size_t run = 0; run < runs; ++run) {

@@ -1,4 +1,4 @@
-// Verdicts on small jobs of all kinds, by the rules as they are written down.
+// Judges small jobs of all kinds by the rules as they are written down.
 
 #include <algorithm>
 #include <cmath>
@@ -30,7 +30,7 @@ struct Expected {
   std::vector<int> blamed;
 };
 
-// The rules of blame, one after the other. `answer` has the times and shares that they rest on.
+// Applies the rules of blame, one after the other. `answer` has the times and shares that they rest on.
 class Rules {
  public:
   Rules(const ReplayJob& job, const WhatIfAnswer& answer) : job_(job), named_(job), answer_(answer) {
@@ -88,8 +88,8 @@ class Rules {
             {}};
   }
 
-  // What the blamed, all together and each, take longer in each operation, and in everything; and the stages.
-  // One that mends less is the better one where it saves nearly as much.
+  // Returns what the blamed, all together and each, take longer in each operation, and in everything; and the
+  // stages. One that mends less is the better one where it saves nearly as much.
   std::vector<JobPart> Repairs(const std::vector<int>& blamed) const {
     std::vector<std::vector<int>> sets;
     if (blamed.size() > 1) sets.push_back(blamed);
@@ -151,7 +151,7 @@ class Rules {
     return part.saving;
   }
 
-  // Of those that have others of their stage, the worst half, if their excess is sure and worth it.
+  // Returns the worst half of those that have others of their stage, if their excess is sure and worth it.
   std::vector<int> Suspects() const {
     const auto others_of_stage = [&](int rank) {
       return std::count_if(job_.ranks.begin(), job_.ranks.end(),
@@ -180,8 +180,8 @@ class Rules {
     return suspects;
   }
 
-  // The fewest suspects that bring four fifths of what any number of them bring, of whom each adds surely to
-  // it.
+  // Returns the fewest suspects that bring four fifths of what any number of them bring, of whom each adds
+  // surely to it.
   std::vector<int> Blamed() const {
     const std::vector<int> suspects = Suspects();
     std::vector<JobPart> sets;
@@ -191,7 +191,7 @@ class Rules {
       sets.push_back(PartOf(members));
       best = std::max(best, SavingOf(sets.back()).share);
     }
-    // What ranks that are alike differ by, of two of which each takes more or less.
+    // Ranks that are alike differ by so much, as each of two takes more or less.
     double least = 0.03;
     if (job_.work_spread > 0) {
       const double t = StudentTQuantile(1 - 0.001 / Size(), 20);
@@ -208,8 +208,8 @@ class Rules {
     return blamed;
   }
 
-  // What mending a rank may save, sure or not, or one in each half; and what others' CPU and waiting may
-  // hide.
+  // Returns what mending a rank may save, sure or not, or one in each half; and what others' CPU and waiting
+  // may hide.
   std::pair<std::string, double> NotExcluded() const {
     std::vector<JobPart> parts = ranks_;
     named_.replay.FindSavings(parts, false);
@@ -243,7 +243,7 @@ class Rules {
     return {most, std::min(1.0, std::max(0.001, high))};
   }
 
-  // The last stage surely costs much, and none of its ranks alone may cost as much.
+  // Returns true if the last stage surely costs much, and none of its ranks alone may cost as much.
   bool IsTheLastStage() const {
     if (named_.stages.size() < 2 || answer_.last_stage_share() < 0.5) return false;
     std::vector<int> members;

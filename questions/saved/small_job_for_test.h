@@ -1,4 +1,4 @@
-// A small job of which everything is known.
+// Makes a small job of which everything is known.
 
 #ifndef OTT_QUESTIONS_SAVED_SMALL_JOB_FOR_TEST_H_
 #define OTT_QUESTIONS_SAVED_SMALL_JOB_FOR_TEST_H_

@@ -1,4 +1,4 @@
-// What is said of who waits for whom in traces.
+// Tests what is said of who waits for whom in traces.
 
 #include <limits>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Two ranks with twelve steps, of which nobody is slow.
+// Returns a job of two ranks with twelve steps, of which nobody is slow.
 TracedJob Job() {
   TracedJob job;
   job.ranks.resize(2);
