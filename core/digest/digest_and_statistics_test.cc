@@ -243,7 +243,7 @@ TEST(SketchedStatistics, SketchesTellTheNormOfADifferenceWithinTheirInterval) {
       if (seed % 5 == 2 && i == static_cast<int64_t>(seed) % count) b[i] += 1;
       if (seed % 5 == 3 && i % (count / 64) == static_cast<int64_t>(seed) % (count / 64)) b[i] += noise[i];
     }
-    // Or elements moved.
+    // Elements that have moved are another tensor, too.
     if (seed % 5 == 4) std::reverse(b.begin(), b.end());
     double squares = 0;
     for (int64_t i = 0; i < count; ++i) squares += std::pow(static_cast<double>(a[i]) - b[i], 2);

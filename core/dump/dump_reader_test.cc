@@ -25,9 +25,14 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string WriteTensor(const TensorView& tensor, DumpFormat format) {
+std::string MakeDirectory() {
   std::string dir = testing::TempDir() + "/dump_reader_test_XXXXXX";
   EXPECT_NE(mkdtemp(dir.data()), nullptr);
+  return dir;
+}
+
+std::string WriteTensor(const TensorView& tensor, DumpFormat format) {
+  const std::string dir = MakeDirectory();
   const Value tree = ValueMap{{"a", tensor}};
   DumpContents contents;
   contents.tensors = {&tree, [format](std::string_view) { return format; }};
@@ -66,7 +71,7 @@ TEST(ReadDump, ABinaryFileOfAnotherSizeOrTypeIsAnError) {
     EXPECT_THAT(std::string(ReadDump(dir).status().message()),
                 HasSubstr(absl::StrCat(file, ": ", size, " bytes, but [2, 3] int32 has 24")));
   }
-  // As a dump of Python's, of which the file beside it tells the type.
+  // Without a manifest it is a dump of Python's: the file beside it tells the type.
   std::filesystem::resize_file(file, 24);
   std::filesystem::remove(dir + "/manifest.json");
   EXPECT_TRUE(ReadDump(dir).ok());
@@ -77,8 +82,7 @@ TEST(ReadDump, ABinaryFileOfAnotherSizeOrTypeIsAnError) {
 }
 
 TEST(ReadDump, GradientsThatTheManifestHasAndTheFolderLacksAreAnError) {
-  std::string dir = testing::TempDir() + "/dump_reader_test_XXXXXX";
-  ASSERT_NE(mkdtemp(dir.data()), nullptr);
+  const std::string dir = MakeDirectory();
   const Value tree = ValueMap{{"a", 1}};
   DumpContents contents;
   contents.tensors.tree = contents.grads.tree = &tree;
@@ -207,7 +211,7 @@ TEST(ReadDump, NumbersOfAnotherShapeAreErrors) {
   EXPECT_TRUE(WriteFileAtomically(absl::StrCat(dir, "/", kTensorsFile), "{}").ok());
   EXPECT_THAT(std::string(ReadDump(dir).status().message()),
               HasSubstr("the manifest lists the tensor 'a', which is not in the tree"));
-  // What no int64 holds makes of such numbers a list, and no tensor.
+  // Numbers of which an int64 does not hold all are read as a list, not as a tensor.
   EXPECT_EQ(read(dir_of_integers, "[1, 18446744073709551615]"), "");
   for (const char* numbers : {"[18446744073709551615]", "[1, 18446744073709551615, 2]"})
     EXPECT_THAT(read(dir_of_integers, numbers), HasSubstr("'a': its numbers are not of shape [2]"))
@@ -215,8 +219,7 @@ TEST(ReadDump, NumbersOfAnotherShapeAreErrors) {
 }
 
 TEST(ReadDump, AListOfIntegersThatNoInt64HoldsIsAListOfTensors) {
-  std::string dir = testing::TempDir() + "/dump_reader_test_XXXXXX";
-  ASSERT_NE(mkdtemp(dir.data()), nullptr);
+  const std::string dir = MakeDirectory();
   const Value tree = ValueMap{{"a", Value::List{1, 2}}};
   DumpContents contents;
   contents.tensors.tree = &tree;

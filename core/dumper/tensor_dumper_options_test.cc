@@ -1,4 +1,4 @@
-// What the options of a dumper and of a call make of any tree, against a model of them.
+// Compares what the options of a dumper and of a call make of any tree with a model of them.
 
 #include <algorithm>
 #include <iterator>

@@ -183,7 +183,7 @@ TEST_F(TensorDumperTest, ExcludedObjectsNeedNoConverterAndWhatBecomesEmptyStays)
   Add("model", ValueMap{{"a", view_}, {"opaque", Value::Object(Opaque())}, {"batch", Value::Object(batch)}},
       options);
   EXPECT_THAT(PathsOf(*dumper_.tensors()), ElementsAre("model.a", "model.batch.data"));
-  // As in Python.
+  // The Python dumper leaves it out, too.
   Add("empty", ValueMap{{"opaque", view_}}, options);
   EXPECT_TRUE(dumper_.tensors()->map().Find("empty")->map().empty());
 }

@@ -211,7 +211,7 @@ TEST_F(OwnTimeTest, IsWhatIsNeitherInCollectivesNorWithoutACpu) {
                 5e-13);
     for (const auto& [name, spent] : player.spent) {
       const OwnTimeStats own = Own(stats, name);
-      // Where nobody watches, all may have been in it.
+      // If nobody watches, all time that was taken may have been in it.
       const bool is_known = whole.taken == 0 || !spent.in_scope || name.find("module") == 0;
       EXPECT_EQ(own.has_all(), is_known) << trial << " " << name;
       EXPECT_EQ(own.has_all_with_taken(), is_known && spent.taken > 0) << trial << " " << name;

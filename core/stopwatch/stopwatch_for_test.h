@@ -17,7 +17,7 @@ namespace ott {
 
 // Moves only when a test says so.
 inline std::atomic<uint64_t> now_ns{1};
-// In milliseconds.
+// Times are in milliseconds.
 inline int64_t Now() { return static_cast<int64_t>(now_ns / 1'000'000); }
 inline void Pass(uint64_t milliseconds) { now_ns += milliseconds * 1'000'000; }
 

@@ -74,7 +74,7 @@ TEST(ScatteredElements, APartThatIsNotAlignedIsCopied) {
   ASSERT_NE(whole->scattered, nullptr);
   EXPECT_EQ(whole->scattered->Find(0, 1), nullptr);
   EXPECT_EQ(Copied(*whole, 0, 1), std::vector<float>{2.5f});
-  // Of a complex number, each part is aligned.
+  // A complex number is aligned as its parts are.
   alignas(8) const float parts[3] = {};
   const TensorPart number_part = {{TensorView(parts + 1, DType::kComplex64, {1}), nullptr}, {0}};
   EXPECT_EQ(ScatteredElements::Join(DType::kComplex64, {1}, {1}, {number_part})->view.data(), parts + 1);

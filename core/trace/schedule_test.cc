@@ -32,8 +32,8 @@ std::string Steps(const Schedule::Options& options, int64_t count) {
   return result;
 }
 
-// As torch.profiler.schedule does (PyTorch 2.x): skip_first=10, wait=20 with skip_first_wait warms up after
-// 10 steps, then after 20 more.
+// The schedule is that of torch.profiler.schedule (PyTorch 2.x): skip_first=10, wait=20 with skip_first_wait
+// warms up after 10 steps, then after 20 more.
 TEST(Schedule, CyclesOfWaitWarmUpAndActiveStepsFollowTheSkippedOnes) {
   for (int code = 0; code < 2 * 3 * 3 * 3 * 3 * 3; ++code) {
     Schedule::Options options =

@@ -142,7 +142,7 @@ TEST(CrossCheck, OfAnyRanksEachCheckSaysWhatTheDefinitionSays) {
     for (int rank = 0; rank < size; ++rank) all[rank] = rank;
     const bool left_out = (size == 1 && has_reference) || (!has_replicas && !names_replicas &&
                                                            problems.empty() && (has_shards || has_distinct));
-    // Where a library finds all the same, no messages travel.
+    // No messages travel if a library finds all the same.
     const bool all_same = problems.empty() && (has_replicas || !names_replicas) &&
                           OutcomeOf(values_of(all, replica), false) != DIFFERENT &&
                           OutcomeOf(values_of(all, shard), false) != DIFFERENT;

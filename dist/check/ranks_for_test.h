@@ -1,4 +1,4 @@
-// Ranks of a test, each on a thread of its own.
+// Runs the ranks of a test, each on a thread of its own.
 
 #ifndef OTT_DIST_CHECK_RANKS_FOR_TEST_H_
 #define OTT_DIST_CHECK_RANKS_FOR_TEST_H_

@@ -112,7 +112,7 @@ TEST_F(ReferenceCheckTest, TensorsAndGradientsHaveTheProgramsNames) {
   EXPECT_EQ(names, (std::vector<std::string>{"w", "tensors.grads.w", "grads.w"}));
 }
 
-// What happened to a tensor of three elements since the reference was dumped.
+// Says what happened to a tensor of three elements since the reference was dumped.
 enum class Change { kNone, kClose, kFar, kFarAndClose, kNaN, kShape, kDType, kGone };
 
 TEST_F(ReferenceCheckTest, OfAnyChangesTheVerdictIsThatOfTheDefinition) {

@@ -42,7 +42,7 @@ says '"verdict": "cannot tell"'
 says '"runs_needed": [0-9]+'
 [[ -z $(find "$TEST_TMPDIR" -name 'ott_ab.*') ]] || fail "temporary directories were left"
 
-# What runs leave is kept where that is asked for, whatever the answer is.
+# -d keeps what runs leave, whatever the answer is.
 "$ott" ab --max-runs 6 -d "$out/kept" -- echo kept --- true > "$out/stdout" 2> "$out/stderr"
 grep -q kept "$out/kept/a_001/output.txt" || fail "the output is not kept"
 run 2 -d "$out/kept" -- true --- true

@@ -77,7 +77,7 @@ TEST(Conditions, ThatDifferAreVoidOrNotedByTheValuesOfBothSides) {
   }
 }
 
-// What happened while runs of one side, or of the session's first half, ran, is noted, by its definition.
+// Compares the notes on a session, such as load and drift, with their definitions.
 TEST(Conditions, OfTheSessionAreNoted) {
   constexpr char kTurns[] = "all runs of ", kDrift[] = "the machine drifted", kModes[] = "are of two kinds",
                  kLoad[] = "other programs kept", kUnequal[] = "unequal load",

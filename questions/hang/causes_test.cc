@@ -36,7 +36,7 @@ constexpr int64_t kSecond = JobForTest::kSecond;
 // place, "i7" the iteration, "t990" the time of the last sign of life, "h1" the host, and "cpu97" the share
 // of a CPU that it takes.
 constexpr char kScenarios[] = R"(
-# Ranks that never came.
+# Ranks never came.
 a=0123.411 | a#412 t999 | a#412 | | a#412 t990
   HANGING NEVER_CAME 2
   says rank 2 never came to sum #412 of group a (iteration 103), where ranks 0, 1, 3 have waited for 50 s; it is in "data" since 100 s
@@ -113,7 +113,7 @@ a=0123 | a#1 | @ | @ | @
   HANGING NEVER_CAME 1, NEVER_CAME 2, NEVER_CAME 3
 a=0123 | a#1 | | | dead
   HANGING DEAD 3, NEVER_CAME 1, NEVER_CAME 2
-# Ranks that are gone.
+# Ranks are gone.
 a=0123.411 | a#412 | a#412 | a#412 dead | a#412
   HANGING DEAD 2
   says rank 2 is dead
@@ -142,7 +142,7 @@ a=01 b=12 c=02 | a#9 dead | b#9 | c#9
 a=01 | a#1 dead t960 |
   CANNOT_TELL
   says cannot tell: ranks wait, and for whom is not recorded
-# Of two that are gone, the one that went first, if that is known.
+# The one that went first is to blame of two that are gone, if that is known.
 a=01 | a#1 dead | dead t998
   HANGING DEAD 1
 a=01 | a#1 dead | dead t999
@@ -162,7 +162,7 @@ a=01 | left | finished
 # What differs is not looked for where somebody is gone.
 a=01 | a#412 dead | mean:a#412
   HANGING DEAD 0
-# Ranks that have finished.
+# Ranks have finished.
 a=0123.411 | a#412 | a#412 | finished | a#412
   HANGING DIFFERENT_ITERATIONS 2
   says ranks 0, 1, 3 wait in sum #412 of group a (iteration 103), and rank 2 has finished training after 103 iterations
@@ -188,7 +188,7 @@ a=01 | a#412 | finished | |
   HANGING DIFFERENT_ITERATIONS 1
 a=01 | a#412 | finished | unread | unread
   HANGING DIFFERENT_ITERATIONS
-# Ranks that never left.
+# Ranks never left.
 untimed no_entry a=0123 | a#1-6c a#7 | a#1-4c a#5 a#6q | a#1-6c a#7 | a#1-6c a#7
   HANGING NEVER_LEFT 1
   says rank 1 never left sum #5 of group a (iteration 103); it is in "sum" since 50 s
@@ -214,7 +214,7 @@ a=0123.4 | a#5! | a#5c! a#6 | a#5c! a#6 | a#5c! a#6
   HANGING NEVER_LEFT 0
 a=0123.4 | a#5! | a#5! | a#5c! a#6 | a#5c! a#6
   CANNOT_TELL
-# Operations that differ.
+# Operations differ.
 a=0123.411 | a#412 | a#412 | mean:a#412 | a#412
   HANGING DIFFERENT_OPERATION 2
   says rank 2 as "mean" called #412 of group a, which ranks 0, 1, 3 as "sum" called
@@ -250,7 +250,7 @@ a=012 | a#3/3c a#4/4c a#5/5 | a#3/3c a#4/4c a#5/5 | a#3/4c a#4/4c
   HANGING NEVER_CAME 2
 a=012 | a#3/-1c a#4/4 | a#3/3c a#4/4 | a#3/3c
   HANGING NEVER_CAME 2
-# Circles.
+# Ranks wait in a circle.
 a=0123 b=0123 | a#9 | a#9 | a#9 | b#9
   HANGING OPPOSITE_ORDER 3
   says ranks wait in a circle: rank 0 in sum #9 of group a (iteration 103) for rank 3; rank 3 in sum #9 of group b (iteration 103) for rank 0; rank 3 calls the groups in another order than the rest
@@ -269,7 +269,7 @@ no_entry a=01 b=12 c=02 | a#9 | b#9 | c#9 b#9q
 no_entry a=01 b=12 c=02 | a#9 | b#9 a#9q | c#9
   CANNOT_TELL
   note ranks 0-2 wait in a circle, as far as can be told without knowing when operations began
-# Nobody to blame.
+# Nobody is to blame.
 a=0123.411 | a#412 | a#412 | a#412 | a#412
   CANNOT_TELL
   says cannot tell: ranks 0-3 all came to sum #412 of group a (iteration 103), and none left it: the network

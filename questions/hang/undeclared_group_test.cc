@@ -73,7 +73,8 @@ TEST(UndeclaredGroup, IsDividedWhereTwoMembersCannotBeInOneGroup) {
   }
 }
 
-// Ranks that call "sum" so often in each of so many iterations, or in every second one if less than once.
+// Returns ranks that call "sum" so often in each of so many iterations, or in every second one if less than
+// once.
 std::string UnlikeUse(const std::vector<double>& calls, int num_iterations) {
   JobForTest test(static_cast<int>(calls.size()));
   std::vector<int> ranks;

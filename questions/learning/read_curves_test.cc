@@ -101,7 +101,7 @@ TEST_F(ReadCurves, EachTextIsReadAsItsFormatSays) {
            {"run_id,step,loss\nb,1,3\n", "step f, run b loss 1:3"},
            {"process,step,loss\nb,1,3\n", "step f, run b loss 1:3"},
            {"step,\"a,\"\"b\"\"\"\n1,\"2\"\n", "step f a,\"b\" 1:2"},
-           // As Weights & Biases exports it.
+           // Weights & Biases exports this.
            {"\"Step\",\"r-1 - loss\",\"r-1 - loss__MIN\",\"r-1 - loss__MAX\",\"r - 2 - loss\"\n"
             "\"1\",\"2.5\",\"2\",\"3\",\"\"\n\"2\",\"2\",\"2\",\"2\",\"3\"\n",
             "Step f, run r - 2 loss 2:3 f, run r-1 loss 1:2.5 2:2"},

@@ -130,7 +130,7 @@ TEST(Gains, AreOfTheModuleOrIfThatRanTooRarelyOfTheName) {
     std::vector<WrittenOp> a, perturbed;
     for (int i = 0; i < runs; ++i) {
       a.push_back(Scale("fc1", 0, 1));
-      // Gains 2, 3, 4... of the first module.
+      // The first module has the gains 2, 3, 4...
       perturbed.push_back(Scale("fc1", 0.001f, 2 + static_cast<float>(i)));
     }
     for (int i = 0; i < 5; ++i) {

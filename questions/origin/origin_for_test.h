@@ -42,7 +42,7 @@ LoggedOps LogOps(const std::vector<std::vector<WrittenOp>>& iterations);
 // The log of a rank. "kept.*" are kept.
 class HandWritten {
  public:
-  // In a run directory.
+  // Writes into a run directory.
   HandWritten(const std::string& run_dir, int rank, int world_size);
 
   void BeginIteration(int64_t iteration);

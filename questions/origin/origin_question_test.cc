@@ -117,7 +117,7 @@ TEST_F(OriginQuestionTest, TheCommandSaysWhatItFinds) {
   EXPECT_EQ(exit_code, 1);
   EXPECT_THAT(json,
               AllOf(StartsWith("{"), HasSubstr("\"operation\": \"f\""), Not(HasSubstr("deterministic"))));
-  // Two ranks of a run, or of both.
+  // Both ranks are of one run, or each is of one.
   EXPECT_EQ(Run({"/b", "--ranks", "1,0"}).first, 1);
   EXPECT_EQ(Run({"/a", "--ranks", "1,0"}).first, 0);
   EXPECT_EQ(Run({"/a", "/b", "--ranks", "0,1"}).first, 0);

@@ -81,7 +81,7 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
             "OPERATION h alone in 0 on 0: input0; only the reference runs it; hk reads what no operation "
             "that was "
             "logged wrote as input0"},
-           // By its role.
+           // Its role says what it is called.
            {{"it 10 > 30"}, {"it 10 > 31"}, "OPERATION it in 0 on 0: output0; "},
            {{"it! 10 > 30"}, {"it! 10 > 31"}, "UPDATE it in 0 on 0: output0; "},
            {{"it^ 10 > 30"}, {"it^ 10 > 31"}, "INPUT it in 0 on 0: output0; "},
@@ -178,7 +178,7 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
            {{"f", "f"},
             {"f", "f"},
             "UNKNOWN: no operation was logged with what it reads or writes: there is nothing to compare"},
-           // What one run lacks.
+           // One run lacks what the other has.
            {{"f 5 > 10; @10; f 5 > 10", "f 5 > 10; @10; f 5 > 10", "f 5 > 10; @10; f 5 > 10"},
             {"f 5 > 10; @10; f 5 > 10", "f 5 > 10", "f 5 > 10; @7; f 5 > 10; @10; f 5 > 10"},
             "UNKNOWN: rank 2: iterations logged in the reference only: 0, in the current run only: 1, in "

@@ -11,7 +11,8 @@ namespace {
 
 using testing::ElementsAre;
 
-// Ranks 10, 11, ... of these hosts, each of which does an operation of each kind but the last.
+// Returns a job of ranks 10, 11, ... of these hosts, each of which does an operation of each kind but the
+// last.
 ReplayJob Job(const std::vector<std::string>& hosts) {
   ReplayJob job;
   job.kinds = {{"a", "reduce", true}, {"b", "compute"}, {"c", "compute"}, {"d", "save"}};

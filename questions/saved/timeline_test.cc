@@ -34,7 +34,7 @@ std::string Name(const char* of, int64_t process, int64_t thread, const std::str
                       R"(,"args":{"name":")", label, R"("}})");
 }
 
-// All fields of an operation, each as JSON; "": without it.
+// Writes an operation with these fields, each as JSON; "" leaves one out.
 std::string Operation(const std::string& name, const std::map<std::string, std::string>& fields) {
   std::vector<std::string> args;
   for (const char* const arg : {"step", "seq_id", "model_chunk"}) {

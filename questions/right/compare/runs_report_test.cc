@@ -127,7 +127,7 @@ TEST(RunsComparison, OneDumpThatDiffersDecidesAndTheFirstFailureIsNamed) {
   }
 }
 
-// Two iterations of three ranks; rank 1 differs at 10 in two tensors, rank 2 at 20.
+// Returns two iterations of three ranks; rank 1 differs at 10 in two tensors, rank 2 at 20.
 RunsComparison SomeRuns() {
   RunsComparison comparison;
   comparison.reference = "a\t";
