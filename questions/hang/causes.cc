@@ -313,10 +313,10 @@ void CauseFinder::FindNeverLeft(int32_t group) {
   bool all_known = true;
   for (const int rank : members) {
     const GroupPosition* const position = job_.ranks[rank].Position(group);
-    all_known = all_known && position != nullptr && job_.ranks[rank].known();
+    all_known = all_known && position != nullptr;
     if (position == nullptr) continue;
     completed = std::max(completed, position->completed);
-    if (job_.ranks[rank].known()) came_to = std::min(came_to, position->entered);
+    came_to = std::min(came_to, position->entered);
   }
   completed = std::min(completed, came_to);
   std::map<int, size_t> found;

@@ -96,7 +96,7 @@ a=012.411 | a#412 | |
   HANGING OUTSIDE
 a=01.411 | a#412 |
   HANGING NEVER_CAME 1
-a=0123.411 | a#412 | cpu99 | cpu97 | cpu10
+a=0123.411 | a#412 | cpu99 | cpu10 | cpu97
   NOT_HANGING
   says (10 % of a CPU or more)
 a=0123.411 | a#412 | a#412 | cpu97 | a#412
@@ -162,6 +162,9 @@ a=01 | left | finished
 # What differs is not looked for where somebody is gone.
 a=01 | a#412 dead | mean:a#412
   HANGING DEAD 0
+# Waits end at one that is gone, whomever it waited for itself.
+a=01 b=12 c=23 | a#1 | b#1 | c#1 dead | moves
+  HANGING DEAD 2; held up 0
 # Ranks have finished.
 a=0123.411 | a#412 | a#412 | finished | a#412
   HANGING DIFFERENT_ITERATIONS 2
@@ -262,8 +265,13 @@ a=012 ott=012 | a#1 | ott#1! | a#1
   HANGING NEVER_CAME 1
 a=012 ott=012 | ott#1! | a#1 | ott#1!
   HANGING OPPOSITE_ORDER 1
+a=01 ott=01 | ott#1! | a#1
+  HANGING OPPOSITE_ORDER
 no_entry a=01 b=12 c=02 | a#9 | b#9 | c#9
   HANGING OPPOSITE_ORDER
+no_entry a=01 b=01 | a#9 | unplaced b#9
+  CANNOT_TELL
+  note ranks 0, 1 wait in a circle
 no_entry a=01 b=12 c=02 | a#9 | b#9 | c#9 b#9q
   CANNOT_TELL
 no_entry a=01 b=12 c=02 | a#9 | b#9 a#9q | c#9

@@ -165,7 +165,7 @@ void HangAnalyzer::AddHeldUp() {
       return std::any_of(culprits.begin(), culprits.end(),
                          [&](int culprit) { return graph().Awaits(i, culprit); });
     });
-    if (graph().Waits(rank) && !waits_for_them && culprits.count(rank) == 0) held_up.push_back(rank);
+    if (graph().Waits(rank) && !waits_for_them) held_up.push_back(rank);
   }
   if (held_up.empty()) return;
   *verdict_.mutable_held_up() = {held_up.begin(), held_up.end()};

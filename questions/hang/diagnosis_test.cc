@@ -121,6 +121,29 @@ TEST(DiagnoseHang, AWaitCountsFromItsLimitOn) {
   EXPECT_EQ(Diagnose(test, 50).causes(0).kind(), HangCause::SLOW);
 }
 
+TEST(DiagnoseHang, AJobThatWasEndedFromOutsideHangsOnlyIfRanksWaitedBefore) {
+  const std::string ended = "somebody ended the job by SIGTERM at 1970-01-01T00:16:39Z";
+  for (int num_finished = 0; num_finished <= 2; ++num_finished) {
+    JobForTest test(2);
+    test.job.notes = {"a note"};
+    const int world = test.Group("dp0", {0, 1});
+    for (int rank = 0; rank < 2; ++rank) {
+      test.job.ranks[rank].process = Process::kUnknown;
+      test.job.ranks[rank].last_event_ns = test.job.ranks[rank].terminated_ns = 999 * kSecond;
+      test.job.ranks[rank].finished = rank < num_finished;
+    }
+    const HangVerdict verdict = Diagnose(test);
+    EXPECT_EQ(verdict.verdict(), num_finished == 2
+                                     ? "not hanging: all ranks have finished"
+                                     : "not hanging: " + ended + ", and no rank had waited for long");
+    EXPECT_THAT(verdict.notes(), ElementsAre("a note"));
+    test.job.ranks[0].last_event_ns = 900 * kSecond;
+    test.job.ranks[1].finished = false;
+    test.Call(1, world, 1, "allreduce");
+    EXPECT_THAT(Diagnose(test).notes(), ElementsAre(ended, "a note"));
+  }
+}
+
 TEST(DiagnoseHang, OfTwoWhoTakeGroupsInOppositeOrderTheOneThatChangedItIsNamed) {
   for (const bool first_changed : {false, true}) {
     for (const bool second_changed : {false, true}) {

@@ -310,6 +310,9 @@ TEST_F(RunStateTest, ARankOfAMachineWhoseClockIsApartIsNotBlamed) {
       EXPECT_THAT(DiagnoseHang(*Read(environment), HangOptions()).culprits(), ElementsAre(1));
     }
   }
+  for (FlightRecorder* const recorder : recorders_) recorder->SetFinished();
+  environment.wait_for_beats = [] { ADD_FAILURE() << "for ranks that have finished"; };
+  EXPECT_TRUE(Read(environment).ok());
 }
 
 TEST_F(RunStateTest, ARecorderThatIsMissingCutOrOfAnotherRankIsNamed) {
@@ -458,10 +461,13 @@ TEST_F(RecordsTest, ARankIsWhereTheThreadThatTrainsIs) {
   add("sum", FlightRole::kCollective, 920, 2);
   EXPECT_EQ(place(), "forward 930") << "of the one that is in a collective";
   record.events.push_back({kAt, internal::FlightEventType::kFinishIter, -1, 5});
+  record.events.push_back({kAt + kSecond, internal::FlightEventType::kBegin, -1, 2});
   EXPECT_EQ(place(), "load 1000") << "of the one that ends iterations";
   record.num_dropped = 3;
-  EXPECT_THAT(Job({record, Record(999)}).notes,
-              ElementsAre("3 measurements found no place in the recorders and are not seen"));
+  record.job_ends_s = 5;
+  const JobState job = Job({record, Record(999)});
+  EXPECT_THAT(job.notes, ElementsAre("3 measurements found no place in the recorders and are not seen"));
+  EXPECT_EQ(job.job_ends_s, 5);
 }
 
 // A watchdog of one rank of two; the other's recorder stands beside it.
