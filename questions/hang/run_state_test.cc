@@ -15,6 +15,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -465,9 +466,25 @@ TEST_F(RecordsTest, ARankIsWhereTheThreadThatTrainsIs) {
   EXPECT_EQ(place(), "load 1000") << "of the one that ends iterations";
   record.num_dropped = 3;
   record.job_ends_s = 5;
-  const JobState job = Job({record, Record(999)});
+  FlightRecord other = Record(999);
+  other.num_dropped = 2;
+  const JobState job = Job({record, other});
   EXPECT_THAT(job.notes, ElementsAre("3 measurements found no place in the recorders and are not seen"));
   EXPECT_EQ(job.job_ends_s, 5);
+}
+
+TEST_F(RecordsTest, CpuTimeIsOfWhatRunsSinceTheLastEvent) {
+  FlightRecord record = Record(999, "here", 7);
+  const auto seconds = [](int64_t count) { return count * static_cast<int64_t>(kSecond); };
+  record.beats = {{seconds(990), 0}, {seconds(995), seconds(5)}, {seconds(999), seconds(6)}};
+  FlightRecord::Measurement& load = record.measurements.emplace_back();
+  load.runs = true;
+  for (const auto& [begin, end, share] :
+       {std::tuple(989, 0, 6.0 / 9), {990, 0, 6.0 / 9}, {980, 991, 0.25}, {995, 0, 0.25}, {996, 0, -1.0}}) {
+    load.begin_ns = seconds(begin);
+    load.end_ns = seconds(end);
+    EXPECT_EQ(Job({record}).ranks[0].cpu_share, share) << begin << ", " << end;
+  }
 }
 
 // A watchdog of one rank of two; the other's recorder stands beside it.
