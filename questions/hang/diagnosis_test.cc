@@ -111,8 +111,9 @@ TEST(DiagnoseHang, WhereNumbersDoNotCountTheSameNobodyIsSaidToHaveCome) {
 }
 
 TEST(DiagnoseHang, AWaitCountsFromItsLimitOn) {
-  JobForTest test(2);
+  JobForTest test(4);
   test.Call(0, test.Group("dp0", {0, 1}), 1, "allreduce");
+  test.Call(2, test.Group("dp1", {2, 3}), 1, "allreduce").entered_ns = 960 * kSecond;
   test.job.ranks[1].last_event_ns = 950 * kSecond;
   EXPECT_THAT(Diagnose(test, 50).culprits(), ElementsAre(1));
   EXPECT_THAT(Diagnose(test, 51).verdict(),
@@ -235,10 +236,11 @@ TEST(HangReport, ThousandsOfRanksAreARowForEachPlace) {
   for (int rank = 0; rank < 4096; ++rank) all.push_back(rank);
   const int world = test.Group("world", all);
   for (int rank = 0; rank < 4096; ++rank) {
-    if (rank != 77) test.Call(rank, world, 1, "allreduce");
+    if (rank != 77) test.Call(rank, world, 1, "allreduce").entered_ns += rank == 76 ? -kSecond : rank * 1000;
   }
   const std::string text = FormatHangVerdict(Diagnose(test));
   EXPECT_THAT(text, StartsWith("rank 77 never came to allreduce #1 of group world"));
+  EXPECT_THAT(text, HasSubstr("50-51 s\n"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
 }
 

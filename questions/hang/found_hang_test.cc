@@ -42,7 +42,10 @@ TEST(FoundHang, HoldsUntilARankGoesOn) {
 
 TEST(FoundHang, IsNotNeededWhereTheRecordersSayTheSame) {
   const HangVerdict found = Verdict(HangVerdict::HANGING, 4, "sum_loss #5");
-  EXPECT_FALSE(StillHolds(found, Verdict(HangVerdict::HANGING, 4, "sum_loss #5")));
+  HangVerdict now = Verdict(HangVerdict::HANGING, 4, "sum_loss #5");
+  EXPECT_FALSE(StillHolds(found, now));
+  now.add_culprits(1);
+  EXPECT_FALSE(StillHolds(found, now)) << "as it knows more";
   EXPECT_FALSE(StillHolds(Verdict(HangVerdict::CANNOT_TELL, 4, "sum_loss #5"),
                           Verdict(HangVerdict::NOT_HANGING, 4, "sum_loss #5")));
   HangVerdict of_another_job = found;

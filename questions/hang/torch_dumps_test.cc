@@ -8,6 +8,8 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/pickle/pickle.h"
@@ -72,13 +74,18 @@ TEST_P(TorchDumps, ADeviceThatSleepsNeverBegan) {
 }
 
 TEST_P(TorchDumps, SendsAndReceivesAreFollowedToTheirPeers) {
-  Dumps dumps;
-  dumps[0].PointToPoint(5, "send 0->1", "scheduled");
-  dumps[1].PointToPoint(4, "recv 1<-2", "scheduled").PointToPoint(5, "recv 1<-0", "scheduled");
-  dumps[2].PointToPoint(9, "recv 2<-3", "scheduled");
-  dumps[3].PointToPoint(9, "send 3->2", "completed");
-  const HangVerdict verdict = Diagnose(dumps, GetParam());
-  EXPECT_THAT(verdict.culprits(), ElementsAre(3)) << verdict.verdict();
+  for (const bool called_together : {false, true}) {
+    Dumps dumps;
+    dumps[0].PointToPoint(5, "send 0->1", "scheduled");
+    dumps[1].PointToPoint(called_together ? 5 : 4, "recv 1<-2", "scheduled");
+    dumps[1].PointToPoint(5, "recv 1<-0", "scheduled");
+    dumps[2].PointToPoint(9, "recv 2<-3", "scheduled");
+    dumps[3].PointToPoint(9, "send 3->2", "completed");
+    const HangVerdict verdict = Diagnose(dumps, GetParam());
+    EXPECT_THAT(verdict.culprits(), ElementsAre(3)) << verdict.verdict();
+    // Rank 1 is ready to receive from rank 0 as well, which then waits for nobody.
+    EXPECT_EQ(verdict.held_up_size(), called_together ? 0 : 2);
+  }
 }
 
 TEST_P(TorchDumps, ACountOfMessagesIsNoCountOfCollectives) {
@@ -250,6 +257,29 @@ TEST(OneDump, IsReadAsFarAsItsFieldsAreWhatTheyAreToBe) {
        {"[]", "{}", R"({"version": "2.1"})", R"({"version": "2.1", "entries": {}})",
         R"({"version": 2, "entries": []})", R"({"version": "12.0", "entries": []})"}) {
     EXPECT_FALSE(ParseTorchDumps({{0, no_dump}}).ok()) << no_dump;
+  }
+}
+
+// The entries of others say which status is a group's, if they agree and it is not another's.
+TEST(TorchDumpStatus, OfAGroupWithoutEntriesIsFoundByItsNumber) {
+  const auto dump = [](const std::string& group, int number) {
+    return absl::StrFormat(
+        R"({"version": "2.9", "pg_config": {"7": {"ranks": "[0, 1, 2]"}, "8": {"ranks": "[0, 1, 2]"}}, )"
+        R"("pg_status": {"5": {"last_enqueued_collective": 11, "last_completed_collective": 11}}, )"
+        R"("entries": [{"pg_id": %d, "process_group": ["%s"], "profiling_name": "nccl:all_reduce", )"
+        R"("collective_seq_id": 12, "state": "scheduled"}]})",
+        number, group);
+  };
+  for (const int of_another_rank : {5, 6}) {
+    for (const int of_another_group : {5, 6}) {
+      const absl::StatusOr<JobState> job = ParseTorchDumps(
+          {{0, dump("7", 5)}, {1, dump("7", of_another_rank)}, {2, dump("8", of_another_group)}});
+      ASSERT_TRUE(job.ok()) << job.status();
+      const GroupPosition* const position = job->ranks[2].Position(0);
+      ASSERT_EQ(job->groups[0].name, "7");
+      EXPECT_EQ(position != nullptr && position->completed == 11,
+                of_another_rank == 5 && of_another_group == 6);
+    }
   }
 }
 
