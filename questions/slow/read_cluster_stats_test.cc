@@ -46,16 +46,21 @@ class ReadClusterStatsTest : public ::testing::Test {
     ASSERT_TRUE(WriteFileAtomically(StatsPath(directory), stats.SerializeAsString()).ok());
   }
 
+  static ClusterStats Read(const std::string& run) {
+    const auto stats = ReadClusterStats(run);
+    EXPECT_TRUE(stats.ok()) << stats.status();
+    return stats.value_or(ClusterStats());
+  }
+
   const std::string run_dir_ =
       ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
 TEST_F(ReadClusterStatsTest, AllRanksAreMerged) {
-  const auto stats = ReadClusterStats(run_dir_);
-  ASSERT_TRUE(stats.ok()) << stats.status();
-  EXPECT_EQ(stats->ranks_size(), 3);
-  EXPECT_THAT(stats->missing_ranks(), ElementsAre());
-  EXPECT_EQ(stats->measurements(0).name(), "forward");
+  const ClusterStats stats = Read(run_dir_);
+  EXPECT_EQ(stats.ranks_size(), 3);
+  EXPECT_THAT(stats.missing_ranks(), ElementsAre());
+  EXPECT_EQ(stats.measurements(0).name(), "forward");
 }
 
 TEST_F(ReadClusterStatsTest, OfAJobThatWasStartedAgainTheLatestStartIsReadAndThatIsSaid) {
@@ -66,44 +71,41 @@ TEST_F(ReadClusterStatsTest, OfAJobThatWasStartedAgainTheLatestStartIsReadAndTha
   std::filesystem::copy(RankDirectory(run_dir_, 0), RankDirectory(latest, 0),
                         std::filesystem::copy_options::recursive);
   ASSERT_TRUE(WriteRunInfo(latest, info).ok());
-  const auto stats = ReadClusterStats(run_dir_);
-  ASSERT_TRUE(stats.ok()) << stats.status();
-  EXPECT_EQ(stats->world_size(), 2);
-  EXPECT_THAT(stats->notes(), Contains(HasSubstr("was started 2 times: this is of the latest, " + latest)));
-  const auto first = ReadClusterStats(run_dir_ + "/attempt_1");
-  ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ(first->world_size(), 3);
+  const ClusterStats stats = Read(run_dir_);
+  EXPECT_EQ(stats.world_size(), 2);
+  EXPECT_THAT(stats.notes(), Contains(HasSubstr("was started 2 times: this is of the latest, " + latest)));
+  const ClusterStats first = Read(run_dir_ + "/attempt_1");
+  EXPECT_EQ(first.world_size(), 3);
 }
 
 TEST_F(ReadClusterStatsTest, RankWithoutFileIsMissing) {
   std::filesystem::remove(StatsPath(1));
-  const auto stats = ReadClusterStats(run_dir_);
-  ASSERT_TRUE(stats.ok()) << stats.status();
-  EXPECT_THAT(stats->missing_ranks(), ElementsAre(1));
-  EXPECT_THAT(stats->notes(), Contains(HasSubstr(StatsPath(1))));
+  const ClusterStats stats = Read(run_dir_);
+  EXPECT_THAT(stats.missing_ranks(), ElementsAre(1));
+  EXPECT_THAT(stats.notes(), Contains(HasSubstr(StatsPath(1))));
 }
 
 TEST_F(ReadClusterStatsTest, RankWithTruncatedFileIsMissing) {
   std::filesystem::resize_file(StatsPath(2), std::filesystem::file_size(StatsPath(2)) - 3);
-  const auto stats = ReadClusterStats(run_dir_);
-  ASSERT_TRUE(stats.ok()) << stats.status();
-  EXPECT_THAT(stats->missing_ranks(), ElementsAre(2));
-  EXPECT_THAT(stats->notes(), Contains(HasSubstr(StatsPath(2))));
+  const ClusterStats stats = Read(run_dir_);
+  EXPECT_THAT(stats.missing_ranks(), ElementsAre(2));
+  EXPECT_THAT(stats.notes(), Contains(HasSubstr(StatsPath(2))));
 }
 
 TEST_F(ReadClusterStatsTest, FileOfAnotherRankIsNotTaken) {
-  WriteStats(1, 0);
-  const auto stats = ReadClusterStats(run_dir_);
-  ASSERT_TRUE(stats.ok()) << stats.status();
-  EXPECT_THAT(stats->missing_ranks(), ElementsAre(1));
+  for (const int other : {0, 2}) {
+    WriteStats(1, other);
+    const ClusterStats stats = Read(run_dir_);
+    EXPECT_THAT(stats.missing_ranks(), ElementsAre(1));
+    EXPECT_THAT(stats.notes(), ElementsAre(HasSubstr("says it is rank " + std::to_string(other) + "'s")));
+  }
 }
 
 TEST_F(ReadClusterStatsTest, WorldSizeIsGuessedWithoutRunInfo) {
   std::filesystem::remove(run_dir_ + "/run.json");
-  const auto stats = ReadClusterStats(run_dir_);
-  ASSERT_TRUE(stats.ok()) << stats.status();
-  EXPECT_EQ(stats->world_size(), 3);
-  EXPECT_THAT(stats->notes(), Contains(HasSubstr("guessed")));
+  const ClusterStats stats = Read(run_dir_);
+  EXPECT_EQ(stats.world_size(), 3);
+  EXPECT_THAT(stats.notes(), Contains(HasSubstr("guessed")));
 }
 
 TEST_F(ReadClusterStatsTest, ALastRankThatLeftNothingIsMissedWithoutRunJsonToo) {
@@ -117,19 +119,20 @@ TEST_F(ReadClusterStatsTest, ALastRankThatLeftNothingIsMissedWithoutRunJsonToo) 
 }
 
 TEST_F(ReadClusterStatsTest, ArrivalsAreThoseOfTheLatestGather) {
-  ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run_dir_), R"({"arrivals": [{"name": "loss"}]})").ok());
-  const auto stats = ReadClusterStats(run_dir_);
-  ASSERT_TRUE(stats.ok()) << stats.status();
-  ASSERT_EQ(stats->arrivals_size(), 1);
-  EXPECT_EQ(stats->arrivals(0).name(), "loss");
-  EXPECT_EQ(stats->ranks_size(), 3);
+  ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run_dir_),
+                                  R"({"arrivals": [{"name": "loss"}], "history": {"persistent": true}})")
+                  .ok());
+  const ClusterStats stats = Read(run_dir_);
+  ASSERT_EQ(stats.arrivals_size(), 1);
+  EXPECT_EQ(stats.arrivals(0).name(), "loss");
+  EXPECT_TRUE(stats.history().persistent());
+  EXPECT_EQ(stats.ranks_size(), 3);
 }
 
 TEST_F(ReadClusterStatsTest, ADamagedGatherIsNoted) {
   ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run_dir_), R"({"arrivals": [{)").ok());
-  const auto stats = ReadClusterStats(run_dir_);
-  ASSERT_TRUE(stats.ok()) << stats.status();
-  EXPECT_THAT(stats->notes(), Contains(HasSubstr(ClusterStatsPath(run_dir_))));
+  const ClusterStats stats = Read(run_dir_);
+  EXPECT_THAT(stats.notes(), Contains(HasSubstr(ClusterStatsPath(run_dir_))));
 }
 
 TEST_F(ReadClusterStatsTest, OtherFolderIsNoRun) {
