@@ -28,7 +28,7 @@ Statistics InEachOf(int count, double seconds) {
   return statistics.ToProto();
 }
 
-// Ranks with any measurements, of which some take some ranks longer, in all iterations or in the last half.
+// Ranks with any measurements, of which some take some ranks longer, in all iterations or in a half.
 class AnyRanks {
  public:
   explicit AnyRanks(std::mt19937& random) : random_(random) {}
@@ -38,7 +38,7 @@ class AnyRanks {
     const int slow = Below(num_ranks);
     const bool has_collective = !OnceIn(4);
     const double waiting = OnceIn(4) ? 0.2 : 0.01;
-    in_last_half_ = OnceIn(3);
+    in_half_ = Below(4);
     with_taken_ = OnceIn(3);
     const double cpu_share = OnceIn(2) ? 1 : 0.05;
     const double rest = Any({0.001, 0.01});
@@ -120,10 +120,10 @@ class AnyRanks {
     time->set_block_iterations(kBlockIterations);
     constexpr int kBlocks = kIterationsOfJob / kBlockIterations;
     for (int i = 0; i < kBlocks; ++i) {
-      const bool has_it = !in_last_half_ || i >= kBlocks / 2;
+      const bool has_it = in_half_ > 1 || (in_half_ == 1) == (i >= kBlocks / 2);
       time->add_block(static_cast<float>(seconds * (1 + 0.002 * Below(5)) + (has_it ? excess : 0)));
     }
-    time->set_seconds(seconds + (in_last_half_ ? excess / 2 : excess));
+    time->set_seconds(seconds + (in_half_ > 1 ? excess : excess / 2));
   }
 
   void SetOwn(double seconds, double excess, OwnTimeStats* own) {
@@ -132,7 +132,8 @@ class AnyRanks {
   }
 
   std::mt19937& random_;
-  bool in_last_half_ = false, with_taken_ = false;
+  int in_half_ = 0;  // 0: the first, 1: the last, or in all
+  bool with_taken_ = false;
   std::vector<Measured> measured_;
 };
 
@@ -328,6 +329,7 @@ TEST(SlowRanks, AreWhatTheRulesSay) {
     seen["parts"] += stats.straggler().parts_size() > 0;
     seen["somewhere"] += !stats.straggler().measurement().empty();
     seen["since"] += stats.straggler().has_since_iteration();
+    seen["until"] += stats.straggler().has_until_iteration();
     seen["off in the mean"] += stats.straggler().has_mean_excess_seconds();
     seen["measurements"] += stats.slow_measurements_size();
   }
