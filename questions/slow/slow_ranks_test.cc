@@ -35,7 +35,7 @@ class AnyRanks {
 
   ClusterSummary Make() {
     const int num_ranks = 2 + Below(4);
-    const int slow = Below(num_ranks);
+    const int slow = Below(num_ranks), also_slow = OnceIn(3) ? Below(num_ranks) : slow;
     const bool has_collective = !OnceIn(4);
     const double waiting = OnceIn(4) ? 0.2 : 0.01;
     in_half_ = Below(4);
@@ -53,9 +53,10 @@ class AnyRanks {
       stats.set_rank(rank);
       stats.set_num_measured_iters(kIterationsOfJob);
       stats.set_num_warmup_iters(3);
-      double work = rest, excess = rank == slow ? more_rest : 0;
+      const double slowness = rank == slow ? 1 : rank == also_slow ? Any({0.7, 1.3}) : 0;
+      double work = rest, excess = slowness * more_rest;
       for (const Measured& measured : measured_) {
-        const double more = rank == slow ? measured.more_of_slow
+        const double more = slowness > 0 ? slowness * measured.more_of_slow
                             : OnceIn(20) ? measured.seconds * Any({0.1, 0.5})
                                          : 0;
         work += measured.measurement.outermost() ? measured.seconds : 0;
