@@ -222,7 +222,7 @@ struct Scene {
     std::normal_distribution<double> normal;
     const double level = draw({0, 0.02, 0.1}), noise = draw({0.005, 0.02}), sign = draw({1, 1, -1});
     const int num_points = static_cast<int>(draw({1, 2, 5, 9})), what = static_cast<int>(random() % 6);
-    const double size = draw({0.01, 0.05, 0.2, 1});
+    const double size = draw({0.01, 0.05, 0.2, 1, 4});
     const bool stops = what == 5;
     for (std::vector<RunCurves>* side : {&a, &b}) {
       const int count = static_cast<int>(draw({1, 2, 3, 5, 6, 7}));
@@ -246,7 +246,7 @@ struct Scene {
     }
     options.error = draw({0.01, 0.05, 0.2});
     if (random() % 4 == 0) options.margin = draw({0.01, 0.1, 1});
-    if (!options.margin && random() % 4 == 0) options.margin_share = draw({0.05, 0.3});
+    if (!options.margin && random() % 4 == 0) options.margin_share = draw({0.05, 0.3, 3});
     if (random() % 4 == 0) options.max_runs = static_cast<size_t>(draw({5, 8}));
     options.better = sign > 0 ? Better::kLower : Better::kHigher;
   }

@@ -177,6 +177,8 @@ TEST_F(Learning, OneRunOfEachSideIsAsGoodOnlyIfItIsTheSame) {
   EXPECT_EQ(Ask({a_[0]}, {b}).metrics(0).kind(), LearningVerdict::AS_GOOD);
   b.curves["loss"].back().y += 1e-6;
   EXPECT_EQ(Ask({a_[0]}, {b}).metrics(0).kind(), LearningVerdict::CANNOT_TELL);
+  b.curves["loss"].back().y = NAN;
+  EXPECT_EQ(Ask({b}, {b}).metrics(0).kind(), LearningVerdict::CANNOT_TELL) << "as both have failed";
 }
 
 TEST_F(Learning, ARunThatIsNotFiniteIsNeverAsGood) {

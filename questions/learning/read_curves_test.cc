@@ -140,6 +140,7 @@ TEST_F(ReadCurves, EachTextIsReadAsItsFormatSays) {
            {"step,loss\n1,2\n2,what\n", "f:3: \"what\" is no number of the column loss"},
            {"step,loss\n1,2\nx\t,2\n", "f:3: \"x\\t\" is no number of the column step"},
            {"step,loss\n1\n", "f:2: 1 fields, and the first line names 2"},
+           {"step,loss\n1,2,3\n", "f:2: 3 fields, and the first line names 2"},
            {"time,loss\n1,2\n",
             "f:1: no column is step, samples, epoch or the like; its columns are time,loss"},
            {"step,loss\n1,2\n", "f:1: no column is tokens; its columns are step,loss", {"tokens"}},
