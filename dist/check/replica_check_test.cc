@@ -92,7 +92,7 @@ TEST(ReplicaCheck, OfAnyRanksTheVerdictIsThatOfTheDefinition) {
     };
     const int step = one_in(2) ? 3 : 1;
     for (int rank = 0; rank < size && step == 3; ++rank) options.names.push_back(step * rank);
-    // A rank has content 0, 1 or 2 of each tensor: as it is, or with one element changed.
+    // A rank has content 0, 1 or 2 of each tensor: as it is, or changed.
     const auto length = static_cast<int64_t>(1 + random() % 150);
     std::vector<float> weights[3];
     std::string texts[3];
@@ -100,8 +100,10 @@ TEST(ReplicaCheck, OfAnyRanksTheVerdictIsThatOfTheDefinition) {
       for (int i = 0; i < 100 * 400; ++i) weights[content].push_back(0.5f * static_cast<float>(i));
       for (int64_t i = 0; i < length; ++i) texts[content].push_back(static_cast<char>('a' + i % 26));
       if (content == 0) continue;
-      float& element = weights[content][random() % weights[0].size()];
-      element = FlipBit(element, static_cast<int>(random() % 22));
+      for (uint32_t i = random() % 2; i < 2; ++i) {
+        float& element = weights[content][random() % weights[0].size()];
+        element = FlipBit(element, static_cast<int>(random() % 22));
+      }
       if (one_in(3)) {
         texts[content].resize(random() % length);
       } else {
@@ -130,6 +132,7 @@ TEST(ReplicaCheck, OfAnyRanksTheVerdictIsThatOfTheDefinition) {
     }
     const auto has_problem = [&](int rank) { return std::count(problems.begin(), problems.end(), rank) > 0; };
     const bool is_damaged = one_in(2), has_library = one_in(2);
+    const std::string incomplete = one_in(5) ? "no tensor is \"x\"" : "";
     std::vector<CrossCheckVerdict> verdicts(size);
     OnRanks(size, [&](int rank, Communicator& ranks) {
       ReplicaCheckOptions own = options;
@@ -143,7 +146,7 @@ TEST(ReplicaCheck, OfAnyRanksTheVerdictIsThatOfTheDefinition) {
       }
       verdicts[rank] = !is_damaged && has_problem(rank)
                            ? check.RunWithoutTensors(30, absl::DataLossError("damaged: cut"))
-                           : check.Run(30, mine);
+                           : check.Run(30, mine, incomplete);
     });
 
     int num_different = 0;
@@ -170,9 +173,9 @@ TEST(ReplicaCheck, OfAnyRanksTheVerdictIsThatOfTheDefinition) {
       contents = ranks_of;
     }
     const bool compares = !has_problem(0) && size > 1 && !nothing;
-    const Outcome outcome = compares && num_different > 0    ? DIFFERENT
-                            : !compares || !problems.empty() ? NOT_COMPARED
-                                                             : BITWISE_EQUAL;
+    const Outcome outcome = compares && num_different > 0                           ? DIFFERENT
+                            : !compares || !problems.empty() || !incomplete.empty() ? NOT_COMPARED
+                                                                                    : BITWISE_EQUAL;
     int expected = -1;
     for (const auto& [content, ranks] : contents) {
       if (2 * ranks.size() > static_cast<size_t>(size)) expected = content;
@@ -212,8 +215,10 @@ TEST(ReplicaCheck, OfAnyRanksTheVerdictIsThatOfTheDefinition) {
       if (outcome == NOT_COMPARED) {
         EXPECT_THAT(verdict.reason(), HasSubstr(!problems.empty() ? ""
                                                 : nothing         ? "no tensor to compare"
-                                                                  : "one rank has no replicas"));
+                                                : size == 1       ? "one rank has no replicas"
+                                                                  : incomplete));
       }
+      EXPECT_THAT(verdict.reason(), HasSubstr(has_problem(0) ? "" : incomplete));
       if (outcome != DIFFERENT) {
         EXPECT_EQ(verdict.num_tensors(), has_problem(0) ? verdict.num_tensors() : nothing ? 0 : 3);
         continue;
@@ -273,7 +278,8 @@ TEST(ReplicaCheck, OfAnyRanksTheVerdictIsThatOfTheDefinition) {
   }
 }
 
-// The verdict where each rank has one of the values in the last block of its weights.
+// The verdict where each rank has one of the values in the last block of its weights, and a tenth of it,
+// which is within the tolerance, before it: in the same block for an even number of ranks, else in the first.
 CrossCheckVerdict CheckValues(const std::vector<double>& values, double atol, double rtol = 0) {
   ReplicaCheckOptions options;
   options.tolerance.emplace();
@@ -284,6 +290,7 @@ CrossCheckVerdict CheckValues(const std::vector<double>& values, double atol, do
       static_cast<int>(values.size()),
       [&](int rank, Model& model) {
         model.weights[35000] = static_cast<float>(values[rank]);
+        if (atol > 0) model.weights[values.size() % 2 == 0 ? 34990 : 0] = 0.1f * model.weights[35000];
         // NaN on all ranks is no difference.
         model.weights[35001] = std::numeric_limits<float>::quiet_NaN();
       },
@@ -335,6 +342,8 @@ TEST(ReplicaCheck, WithAToleranceThoseThatNobodyOfAMajorityAgreesWithAreNamed) {
     EXPECT_EQ(shown.empty(), all_agree);
     for (const FirstDifference& difference : verdict.differences()) {
       EXPECT_THAT(difference.index(), ElementsAre(87, 200));
+      // Bits are told of the first element that has others.
+      EXPECT_EQ(difference.has_ulp_distance(), biases.size() % 2 == 1);
       for (const int rank : difference.ranks()) {
         EXPECT_EQ(difference.value(), Shortest(static_cast<float>(biases[rank])));
       }
@@ -345,6 +354,11 @@ TEST(ReplicaCheck, WithAToleranceThoseThatNobodyOfAMajorityAgreesWithAreNamed) {
           verdict.max_abs_error(),
           *std::max_element(biases.begin(), biases.end()) - *std::min_element(biases.begin(), biases.end()),
           1e-6);
+      double relative = 0;
+      for (const double a : biases) {
+        for (const double b : biases) relative = std::max(relative, a > b ? (a - b) / a : 0);
+      }
+      EXPECT_GE(verdict.max_rel_error(), relative - 1e-6);
     }
     if (!culprits.empty()) {
       EXPECT_TRUE(std::includes(shown.begin(), shown.end(), culprits.begin(), culprits.end()));
@@ -385,17 +399,17 @@ TEST(ReplicaCheck, NumbersBoolsAndTextsAreReplicas) {
   };
   for (const auto& test : cases) {
     const CrossCheckVerdict verdict = CheckTrees({good, test.bad, good});
-    EXPECT_EQ(verdict.outcome(), DIFFERENT) << test.tensor;
     EXPECT_EQ(verdict.tensor(), test.tensor);
     EXPECT_EQ(verdict.dtype(), test.dtype);
-    EXPECT_EQ(verdict.shape_size(), 0);
-    EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(1));
     ASSERT_EQ(verdict.differences_size(), 1) << verdict.DebugString();
     EXPECT_EQ(verdict.differences(0).value(), test.value);
     EXPECT_EQ(verdict.differences(0).expected(), test.expected);
     EXPECT_EQ(CheckTrees({good, test.bad, good}, tolerance).outcome(),
               test.within ? WITHIN_TOLERANCE : DIFFERENT);
   }
+  // Where one name ends and the next begins is told.
+  const Value two = ValueMap{{"a", "x"}, {"b", "x"}}, one = ValueMap{{"atextb", "x"}};
+  EXPECT_THAT(CheckTrees({two, one}).reason(), HasSubstr("tensor 0 is \"atextb\" text on rank 1 (node1), "));
   const CrossCheckVerdict kinds = CheckTrees({good, tree("0.1", true, "cosine to 0"), good});
   EXPECT_EQ(kinds.outcome(), DIFFERENT);
   EXPECT_THAT(kinds.reason(), HasSubstr("tensor 0 is \"rate\" text on rank 1 (node1), \"rate\" float64 []"));
@@ -405,25 +419,30 @@ TEST(ReplicaCheck, TensorsOfWhichOnlyDigestsAreKnownAreComparedByThem) {
   const std::vector<float> right = {1, 2, 3};
   const std::vector<float> wrong = {1, 2, 4};
   const auto whole = [](const std::vector<float>& data) {
-    return Value(ValueMap{{"w", TensorView(data.data(), {3})}});
+    return Value(ValueMap{{"v", TensorView(data.data(), {3})}, {"w", TensorView(data.data(), {3})}});
   };
   const auto digest = [](const std::vector<float>& data) {
     const std::string text = ComputeDigest(TensorView(data.data(), {3})).value().root.ToString();
-    return Value(
-        ValueMap{{"w", ValueMap{{"tensor_statistics",
-                                 ValueMap{{"dtype", "float32"}, {"shape", "[3]"}, {"digest", text}}}}}});
+    const Value statistics =
+        ValueMap{{"tensor_statistics", ValueMap{{"dtype", "float32"}, {"shape", "[3]"}, {"digest", text}}}};
+    return Value(ValueMap{{"v", statistics}, {"w", statistics}});
   };
   EXPECT_EQ(CheckTrees({digest(right), digest(right)}).outcome(), BITWISE_EQUAL);
   EXPECT_EQ(CheckTrees({digest(right), whole(right)}).outcome(), BITWISE_EQUAL);
-  for (const Value& bad : {digest(wrong), whole(wrong)}) {
-    const CrossCheckVerdict verdict = CheckTrees({digest(right), bad, whole(right)});
+  const std::string reason = ": only its digest was dumped, with its statistics or an image";
+  for (const bool is_digest : {true, false}) {
+    const std::vector<Value> trees = {digest(right), is_digest ? digest(wrong) : whole(wrong), whole(right)};
+    const CrossCheckVerdict verdict = CheckTrees(trees);
     EXPECT_EQ(verdict.outcome(), DIFFERENT);
-    EXPECT_EQ(verdict.tensor(), "w");
+    EXPECT_EQ(verdict.tensor(), "v");
     EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(1));
-    EXPECT_THAT(verdict.reason(), HasSubstr("not located: "));
+    EXPECT_EQ(verdict.reason(),
+              absl::StrCat("not located: rank ", is_digest ? "1 (node1)" : "0 (node0)", reason));
     Tolerance tolerance;
     tolerance.atol = 10;
-    EXPECT_EQ(CheckTrees({digest(right), bad, whole(right)}, tolerance).outcome(), NOT_COMPARED);
+    const CrossCheckVerdict within = CheckTrees(trees, tolerance);
+    EXPECT_EQ(within.outcome(), NOT_COMPARED);
+    EXPECT_EQ(within.reason(), "v: not compared: rank 0 (node0)" + reason) << "and no other is asked for";
   }
 }
 
@@ -527,31 +546,20 @@ TEST(ReplicaCheck, WhoSendsBytesThatAreNoMessageIsNamed) {
 }
 
 TEST(ReplicaCheck, AMissingRankIsNamedAndTakesPartAgainLater) {
-  auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
   std::promise<void> given_up, caught_up;
-  std::vector<std::thread> threads;
-  std::vector<std::vector<CrossCheckVerdict>> verdicts(3);
-  for (int rank = 0; rank < 3; ++rank) {
-    threads.emplace_back([&, rank] {
-      const Model model;
-      ReplicaCheck check(std::move(ranks[rank]), seconds(1));
-      if (rank == 2) given_up.get_future().wait();
-      verdicts[rank].push_back(check.Run(0, model.Tensors()));
-      if (rank == 0) {
-        given_up.set_value();
-        caught_up.get_future().wait();
-      }
-      if (rank == 2) caught_up.set_value();
-      verdicts[rank].push_back(check.Run(1, model.Tensors()));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (int rank = 0; rank < 3; ++rank) {
-    EXPECT_EQ(verdicts[rank][0].outcome(), NOT_COMPARED);
-    EXPECT_THAT(verdicts[rank][0].missing_ranks(), ElementsAre(2));
-    EXPECT_THAT(verdicts[rank][0].reason(), HasSubstr("nothing from rank 2 (c) within 0.5 s"));
-    EXPECT_EQ(verdicts[rank][1].outcome(), BITWISE_EQUAL) << rank << verdicts[rank][1].DebugString();
-  }
+  OnRanks(3, [&](int rank, Communicator& ranks) {
+    ReplicaCheck check(*ranks.Split(0, 0, Deadline::After(seconds(60))), seconds(1));
+    if (rank == 2) given_up.get_future().wait();
+    const CrossCheckVerdict first = check.Run(0, Model().Tensors());
+    if (rank == 0) given_up.set_value();
+    if (rank == 0) caught_up.get_future().wait();
+    if (rank == 2) caught_up.set_value();
+    const CrossCheckVerdict second = check.Run(1, Model().Tensors());
+    EXPECT_EQ(first.outcome(), NOT_COMPARED);
+    EXPECT_THAT(first.missing_ranks(), ElementsAre(2));
+    EXPECT_EQ(first.reason(), "nothing from rank 2 (node2) within 0.5 s");
+    EXPECT_EQ(second.outcome(), BITWISE_EQUAL) << second.DebugString();
+  });
 }
 
 TEST(ReplicaCheck, ASilentRankIsWaitedForOnlyOnce) {
@@ -574,7 +582,11 @@ TEST(ReplicaCheck, ASilentRankIsWaitedForOnlyOnce) {
 
 TEST(ReplicaTensors, WhatIsAskedOfNoTensorIsAnError) {
   const Model model;
-  const std::vector<NamedTensor> named = model.Tensors();
+  std::vector<NamedTensor> named = model.Tensors();
+  named.push_back({"z",
+                   {TensorView(model.bias.data(), {1}), nullptr},
+                   NamedTensor::Content::kDigest,
+                   ComputeDigest(TensorView(model.bias.data(), {1}))->root.ToString()});
   internal::ReplicaTensors tensors(named);
   tensors.Announce(0);
   const auto has_error = [&](const std::function<void(internal::ReplicaRequest&)>& ask) {
@@ -589,9 +601,9 @@ TEST(ReplicaTensors, WhatIsAskedOfNoTensorIsAnError) {
                   request.mutable_digests()->set_begin(at);
                   request.mutable_digests()->set_end(end);
                 }),
-                at < 0 || end < at || end > 4);
+                at < 0 || end < at || end > 5);
     }
-    // By name, they are "empty", "layer.bias", "layer.weights" and "step", of so many blocks.
+    // By name, they are "empty", "layer.bias", "layer.weights", "step" and "z", of so many blocks.
     const int64_t num_blocks =
         at < 0 || at > 3 ? 0 : std::vector<int64_t>{0, 1, 3, 1}[static_cast<size_t>(at)];
     for (int64_t block = -1; block <= 4; ++block) {
@@ -619,23 +631,90 @@ TEST(ReplicaCheck, AnnouncesFiftyBytesWhateverTheNumberOfTensors) {
 }
 
 TEST(ReplicaCheck, WhereDigestsCannotBeComparedThoseWhoWentOnAreNotCalledMissing) {
-  for (const bool fails : {false, true}) {
-    auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
-    ReplicaCheckOptions options;
-    options.are_equal = [fails](absl::Span<const uint64_t>, Deadline deadline) -> absl::StatusOr<bool> {
-      EXPECT_LE(deadline.Remaining(), milliseconds(100)) << "a quarter of the time";
-      if (fails) return absl::UnavailableError("the library is gone");
-      return false;
-    };
-    const Model model;
-    const CrossCheckVerdict verdict =
-        ReplicaCheck(std::move(ranks[0]), milliseconds(400), options).Run(3, model.Tensors());
-    EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
-    EXPECT_EQ(verdict.missing_ranks_size(), fails ? 0 : 2);
-    const std::string late = "nothing from ranks 1, 2 within 0.2 s";
-    EXPECT_EQ(verdict.reason(),
-              fails ? "the digests could not be compared: the library is gone; then " + late : late);
+  for (const int scene : {0, 1, 2, 3}) {
+    const bool fails = scene % 2 == 1, second_comes = scene >= 2;
+    OnRanks(3, [&](int rank, Communicator& ranks) {
+      ReplicaCheckOptions options;
+      options.are_equal = [fails](absl::Span<const uint64_t>, Deadline deadline) -> absl::StatusOr<bool> {
+        EXPECT_LE(deadline.Remaining(), milliseconds(200)) << "a quarter of the time";
+        if (fails) return absl::UnavailableError("the library is gone");
+        return false;
+      };
+      ReplicaCheck check(*ranks.Split(0, 0, Deadline::After(seconds(60))), milliseconds(800), options);
+      if (rank == 2 || (rank == 1 && !second_comes)) return;
+      const CrossCheckVerdict verdict = check.Run(3, Model().Tensors());
+      EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+      const std::string late =
+          absl::StrCat("nothing from ", second_comes ? "rank 2 (node2)" : "ranks 1, 2", " within 0.4 s");
+      EXPECT_EQ(verdict.missing_ranks_size(), second_comes ? 1 : fails ? 0 : 2);
+      EXPECT_EQ(verdict.reason(), fails && !second_comes
+                                      ? "the digests could not be compared: the library is gone; then " + late
+                                      : late);
+    });
   }
+}
+
+TEST(ReplicaCheck, AnswersThatAreNoneAreToldAndThoseOfAnotherCheckPassedOver) {
+  const Model right;
+  Model wrong;
+  wrong.weights[35000] = 1;
+  const std::vector<NamedTensor> of_right = right.Tensors(), of_wrong = wrong.Tensors();
+  internal::ReplicaTensors good(of_right), bad(of_wrong);
+  good.Announce(3);
+  const internal::ReplicaAnnouncement announcement = bad.Announce(3);
+  internal::ReplicaAnswer answer;
+  const std::vector<std::pair<std::string, std::function<void(const internal::ReplicaRequest&)>>> damages = {
+      {"a list of digests has another length", [&](const auto&) { answer.set_digests("?"); }},
+      {"the tensor has other blocks", [&](const auto&) { answer.clear_leaves(); }},
+      {"the blocks have the same digests",
+       [&](const auto& request) {
+         if (request.has_leaves_of_tensor()) answer = good.Answer(request);
+       }},
+      {"the tensor changed during the check",
+       [&](const auto& request) {
+         if (request.has_block()) answer = good.Answer(request);
+       }},
+      {"rank 1 (node1): gone", [&](const auto&) { answer.set_error("gone"); }}};
+  for (const auto& [reason, damage] : damages) {
+    OnRanks(2, [&, &reason = reason, &damage = damage](int rank, Communicator& ranks) {
+      std::unique_ptr<Communicator> group = *ranks.Split(0, 0, Deadline::After(seconds(60)));
+      if (rank == 0) {
+        const CrossCheckVerdict verdict = ReplicaCheck(std::move(group), seconds(60)).Run(3, of_right);
+        EXPECT_EQ(verdict.outcome(), DIFFERENT);
+        EXPECT_EQ(verdict.reason(), "not located: " + reason);
+        return;
+      }
+      answer.Clear();
+      *answer.mutable_announcement() = announcement;
+      while (true) {
+        for (const uint64_t check : {9, 1}) {
+          answer.set_check(check);
+          ASSERT_TRUE(group->Post(0, internal::kToRoot, answer.SerializeAsString()).ok());
+        }
+        internal::ReplicaRequest request;
+        ASSERT_TRUE(
+            request.ParseFromString(*group->Receive(0, internal::kFromRoot, Deadline::After(seconds(60)))));
+        if (request.has_verdict()) return;
+        answer = bad.Answer(request);
+        damage(request);
+      }
+    });
+  }
+}
+
+TEST(ReplicaCheck, AVerdictOfAnotherCheckIsPassedOver) {
+  OnRanks(2, [](int rank, Communicator& ranks) {
+    std::unique_ptr<Communicator> group = *ranks.Split(0, 0, Deadline::After(seconds(60)));
+    for (const uint64_t check : {9, 1}) {
+      if (rank == 1) break;
+      internal::ReplicaRequest request;
+      request.set_check(check);
+      request.mutable_verdict()->set_outcome(check == 1 ? BITWISE_EQUAL : DIFFERENT);
+      EXPECT_TRUE(group->Post(1, internal::kFromRoot, request.SerializeAsString()).ok());
+    }
+    if (rank == 0) return;
+    EXPECT_EQ(ReplicaCheck(std::move(group), seconds(60)).Run(3, Model().Tensors()).outcome(), BITWISE_EQUAL);
+  });
 }
 
 TEST(ReplicaCheck, ReadsStridedTensors) {

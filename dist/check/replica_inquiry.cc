@@ -26,9 +26,13 @@ absl::StatusOr<ReplicaAnswer> ReplicaInquiry::Receive(int rank, Deadline deadlin
 
 absl::StatusOr<ReplicaAnswer> ReplicaInquiry::Ask(int rank, ReplicaRequest request) {
   request.set_check(check_);
-  if (rank == ranks_.rank()) return tensors_.Answer(request);
-  OTT_RETURN_IF_ERROR(ranks_.Post(rank, kFromRoot, request.SerializeAsString()));
-  OTT_ASSIGN_OR_RETURN(ReplicaAnswer answer, Receive(rank, decided_));
+  ReplicaAnswer answer;
+  if (rank == ranks_.rank()) {
+    answer = tensors_.Answer(request);
+  } else {
+    OTT_RETURN_IF_ERROR(ranks_.Post(rank, kFromRoot, request.SerializeAsString()));
+    OTT_ASSIGN_OR_RETURN(answer, Receive(rank, decided_));
+  }
   if (answer.has_error()) {
     return absl::UnavailableError(absl::StrCat(members_.Describe(rank), ": ", answer.error()));
   }
