@@ -277,7 +277,7 @@ class VerdictBuilder {
         return absl::OkStatus();
       }
     }
-    if (verdict_.outcome() == DIFFERENT && !options_.tolerance) CountKinds(is_different);
+    if (!options_.tolerance) CountKinds(is_different);
     return absl::OkStatus();
   }
 
