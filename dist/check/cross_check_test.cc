@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <limits>
 #include <map>
 #include <memory>
@@ -19,6 +21,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/dump/dump_writer.h"
+#include "ott/dist/check/root_exchange.pb.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/counted_communicator.h"
 #include "ott/dist/directory/run_directory.h"
@@ -256,6 +259,47 @@ TEST(CrossCheck, ForAnyFailuresAllRanksActOnTheEarliest) {
   }
 }
 
+TEST(CrossCheck, ARankThatMissedADecisionHearsOfTheDivergenceLater) {
+  std::promise<void> gave_up, decided;
+  OnRanks(2, [&](int rank, Communicator& ranks) {
+    bool is_first = true;
+    CrossCheck::Collectives collectives;
+    collectives.are_equal = [&, are_equal = CollectivesOf(ranks).are_equal](absl::Span<const uint64_t> words,
+                                                                            Deadline deadline) {
+      const absl::StatusOr<bool> equal = are_equal(words, deadline);
+      if (rank == 0 && is_first) gave_up.get_future().wait();
+      return equal;
+    };
+    const auto check = *CrossCheck::Create(ranks, {}, std::chrono::seconds(1), collectives);
+    EXPECT_EQ(check->AgreeOnDivergence(std::vector<CrossCheckVerdict>(rank == 0 ? 1 : 0)).diverged,
+              rank == 0);
+    is_first = false;
+    if (rank == 0) decided.set_value();
+    if (rank == 1) gave_up.set_value();
+    if (rank == 1) decided.get_future().wait();
+    EXPECT_TRUE(check->AgreeOnDivergence({}).diverged) << rank;
+  });
+}
+
+TEST(CrossCheck, EachShardingHasRanksOfItsOwn) {
+  OnRanks(4, [](int rank, Communicator& ranks) {
+    CrossCheckConfig config;
+    for (const char* const along : {"inner", "outer"}) {
+      ShardedTensors& sharded = *config.add_sharded();
+      sharded.add_paths(along);
+      sharded.add_along(along);
+    }
+    const auto check = *CrossCheck::Create(ranks, config, kTimeout, {}, Meshes(2, 2));
+    const float value = rank == 3 ? 2 : 1;
+    const std::vector<CrossCheckVerdict> verdicts =
+        check->CheckShards(kCheckedIteration, {ScalarAt("inner", value), ScalarAt("outer", value)});
+    ASSERT_EQ(verdicts.size(), 2u);
+    for (const CrossCheckVerdict& verdict : verdicts) EXPECT_EQ(verdict.rank(), rank);
+    EXPECT_EQ(verdicts[0].outcome(), rank % 2 == 1 ? DIFFERENT : BITWISE_EQUAL);
+    EXPECT_EQ(verdicts[1].outcome(), rank / 2 == 1 ? DIFFERENT : BITWISE_EQUAL);
+  });
+}
+
 // Rank 0 of the reference run has "a" and "b", both 1.
 class CrossCheckReferenceTest : public testing::Test {
  protected:
@@ -327,6 +371,25 @@ TEST_F(CrossCheckReferenceTest, AllRanksKnowWhatDiffersFirstOnWhichOfThem) {
   }
 }
 
+TEST_F(CrossCheckReferenceTest, AVerdictThatCannotBeReadIsNoPass) {
+  OnRanks(2, [this](int, Communicator& ranks) {
+    CrossCheck::Collectives collectives = CollectivesOf(ranks);
+    collectives.all_gather = [gather = collectives.all_gather](std::string_view bytes, Deadline deadline) {
+      absl::StatusOr<std::vector<std::string>> all = gather(bytes, deadline);
+      internal::RootMessage message;
+      EXPECT_TRUE(message.ParseFromString((*all)[1]));
+      message.set_contents("\xff");
+      (*all)[1] = message.SerializeAsString();
+      return all;
+    };
+    const auto check = *CrossCheck::Create(ranks, config_, kTimeout, collectives);
+    const CrossCheckVerdict verdict = check->CheckReference(kCheckedIteration, Tree(1, 1), nullptr);
+    EXPECT_EQ(verdict.outcome(), BITWISE_EQUAL);
+    EXPECT_EQ(verdict.worst_outcome(), NOT_COMPARED);
+    EXPECT_EQ(verdict.worst_rank(), 1);
+  });
+}
+
 TEST_F(CrossCheckReferenceTest, WhereARankIsMissingTheOthersOutcomeIsNotKnown) {
   // Each pair of ranks is a job of its own, and they wait side by side.
   OnRanks(4, [this](int scene, Communicator&) {
@@ -361,6 +424,12 @@ TEST(CrossCheck, RefusesABadConfigurationOnAllRanksAndNamesWhere) {
     });
   };
   expect([](int, CrossCheckConfig& config) { config.mutable_iterations()->set_every(-1); }, "every");
+  for (const double none : {-1.0, std::nan(""), static_cast<double>(INFINITY)}) {
+    expect([=](int, CrossCheckConfig& config) { config.mutable_replica_tolerance()->set_atol(none); },
+           "cross_check: replica_tolerance: ");
+    expect([=](int, CrossCheckConfig& config) { config.mutable_reference_tolerance()->set_rtol(none); },
+           "cross_check: reference_tolerance: ");
+  }
   expect([](int, CrossCheckConfig& config) { config.add_same_data_along("x"); },
          "cross_check: same_data_along");
   expect(

@@ -184,15 +184,5 @@ TEST(DistinctCheck, ATensorThatCannotBeReadIsNamed) {
   EXPECT_THAT(verdict.reason(), HasSubstr("rank 1 (node1): x: "));
 }
 
-TEST(DistinctCheck, IsSaidInOneLine) {
-  const auto text = [](const std::vector<float>& second) {
-    return FormatVerdict(Check({{{Named("x", {1, 2})}}, {{Named("x", second)}}}, {0, 1}));
-  };
-  EXPECT_EQ(text({2, 1}), "iteration 30: distinct tensors differ on all ranks: 1 tensor\n");
-  EXPECT_EQ(text({1, 2}),
-            "iteration 30: distinct tensors are THE SAME in tensor \"x\" (float32 [2]), the first of 1 of 1: "
-            "rank 0 (node0), rank 1 (node1)\n");
-}
-
 }  // namespace
 }  // namespace ott

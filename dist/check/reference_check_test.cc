@@ -51,10 +51,15 @@ class ReferenceCheckTest : public testing::Test {
     info.set_world_size(1);
     std::filesystem::create_directories(DumpsDirectory(dir_, 0));
     ASSERT_TRUE(WriteRunInfo(dir_, info).ok());
-    const Value tree = Tree(TensorView(experts_.data(), {4, 6}));
+    Write(Tree(TensorView(experts_.data(), {4, 6})));
+  }
+
+  void Write(const Value& tensors, const Value* grads = nullptr) const {
+    std::filesystem::remove_all(Dump());
     DumpContents contents;
-    contents.tensors.tree = &tree;
-    contents.tensors.format = [](std::string_view) { return DumpFormat::kBinary; };
+    contents.tensors.tree = &tensors;
+    contents.grads.tree = grads;
+    contents.tensors.format = contents.grads.format = [](std::string_view) { return DumpFormat::kBinary; };
     ASSERT_TRUE(WriteDump(Dump(), contents).ok());
   }
 
@@ -74,9 +79,9 @@ class ReferenceCheckTest : public testing::Test {
   }
 
   // The verdict on `rank` of 4, which holds columns 3 * part to 3 * part + 2 of the experts.
-  CrossCheckVerdict CheckShard(int rank, int part, float change = 0) const {
+  CrossCheckVerdict CheckShard(int rank, int part, float change = 0, int num_parts = 2) const {
     const auto check = ReferenceCheck::Create(
-        Config(R"(sharded { paths: "*.experts" dimension: 1 along: "part" })"), Meshes(2));
+        Config(R"(sharded { paths: "*.experts" dimension: 1 along: "part" })"), Meshes(num_parts));
     EXPECT_TRUE(check.ok()) << check.status();
     std::vector<float> shard;
     for (int row = 0; row < 4; ++row) {
@@ -92,15 +97,8 @@ class ReferenceCheckTest : public testing::Test {
 };
 
 TEST_F(ReferenceCheckTest, TensorsAndGradientsHaveTheProgramsNames) {
-  const auto write = [this](const Value& tensors, const Value& grads) {
-    std::filesystem::remove_all(Dump());
-    DumpContents contents;
-    contents.tensors.tree = &tensors;
-    contents.grads.tree = &grads;
-    contents.tensors.format = contents.grads.format = [](std::string_view) { return DumpFormat::kBinary; };
-    ASSERT_TRUE(WriteDump(Dump(), contents).ok());
-  };
-  write(ValueMap{{"w", 1.0}, {"grads", ValueMap{{"w", 1.0}}}}, ValueMap{{"w", 1.0}});
+  const Value grads = ValueMap{{"w", 1.0}};
+  Write(ValueMap{{"w", 1.0}, {"grads", ValueMap{{"w", 1.0}}}}, &grads);
   const Value other = ValueMap{{"w", 2.0}, {"grads", ValueMap{{"w", 2.0}}}};
   const Value other_grads = ValueMap{{"w", 2.0}};
   const auto check = ReferenceCheck::Create(Config(""), RankMeshes(1));
@@ -347,15 +345,9 @@ TEST_F(ReferenceCheckTest, AShardIsComparedWithItsPartOfTheWhole) {
   EXPECT_EQ(verdict.tensor(), "weights.experts");
   EXPECT_EQ(verdict.num_different_tensors(), 1);
   EXPECT_THAT(verdict.differences(0).index(), ElementsAre(2, 1));
-}
-
-TEST_F(ReferenceCheckTest, AShardOfAnotherShapeIsADifference) {
-  const auto check = ReferenceCheck::Create(
-      Config(R"(sharded { paths: "*.experts" dimension: 1 along: "part" })"), Meshes(4));
-  const CrossCheckVerdict verdict =
-      check->Check(kIteration, 0, Tree(TensorView(experts_.data(), {4, 3})), nullptr);
-  EXPECT_EQ(verdict.outcome(), DIFFERENT);
-  EXPECT_THAT(verdict.reason(), HasSubstr("shape"));
+  EXPECT_EQ(CheckShard(0, 0, 0, 4).outcome(), DIFFERENT);
+  EXPECT_EQ(CheckShard(0, 0, 0, 4).reason(),
+            "weights.experts: shape differs: reference [4, 2], current [4, 3]");
 }
 
 TEST_F(ReferenceCheckTest, AKindThatIsNotThereIsNoPass) {
@@ -371,9 +363,26 @@ TEST_F(ReferenceCheckTest, AKindThatIsNotThereIsNoPass) {
   EXPECT_THAT(reason("TENSOR_KIND_GRADIENT"), HasSubstr("no tensor is TENSOR_KIND_GRADIENT"));
 }
 
+TEST_F(ReferenceCheckTest, WhereNothingIsComparedNothingPasses) {
+  const Value tree = ValueMap{{"note", "the same"}, {"rate", 1.0}};
+  Write(tree);
+  for (const auto& [config, reason] :
+       {std::pair("", ""),
+        {"kinds: TENSOR_KIND_GRADIENT", "no tensor is TENSOR_KIND_GRADIENT; nothing to compare"},
+        {"kinds: TENSOR_KIND_OTHER tensor_kinds { kind: TENSOR_KIND_PARAMETER paths: 'rate' }",
+         ": empty: there is nothing to compare"}}) {
+    const CrossCheckVerdict verdict =
+        ReferenceCheck::Create(Config(config), RankMeshes(4))->Check(kIteration, 0, tree, nullptr);
+    EXPECT_EQ(verdict.reason(), reason);
+    EXPECT_EQ(verdict.outcome(), *reason == 0 ? BITWISE_EQUAL : NOT_COMPARED);
+  }
+}
+
 TEST_F(ReferenceCheckTest, ToleranceOfATensorComesFromTheFile) {
   const std::string path = dir_ + "/tolerances.textproto";
-  ASSERT_TRUE(WriteFileAtomically(path, R"(tensors { path: "weights.experts" atol: 0.5 })").ok());
+  ASSERT_TRUE(WriteFileAtomically(path, R"(iterations: [0, 7]
+      tensors { path: "weights.experts" atol_at: [0, 0.5] })")
+                  .ok());
   const auto check = ReferenceCheck::Create(Config("reference_tolerances: \"" + path + "\""), RankMeshes(4));
   ASSERT_TRUE(check.ok()) << check.status();
   experts_[5] += 0.5f;
@@ -406,12 +415,19 @@ TEST_F(ReferenceCheckTest, ADumpIsComparedAsTheTensorsInMemoryAre) {
   const auto check = ReferenceCheck::Create(Config(""), RankMeshes(4));
   std::filesystem::copy(Dump(), dir_ + "/copy", std::filesystem::copy_options::recursive);
   EXPECT_EQ(check->CheckDump(kIteration, 2, dir_ + "/copy").outcome(), BITWISE_EQUAL);
-  const CrossCheckVerdict itself = check->CheckDump(kIteration, 2, Dump());
-  EXPECT_EQ(itself.outcome(), NOT_COMPARED);
-  EXPECT_THAT(itself.reason(), HasSubstr("always agrees"));
+  std::filesystem::create_directory_symlink(Dump(), dir_ + "/link");
+  for (const std::string& itself : {Dump(), dir_ + "/link"}) {
+    const CrossCheckVerdict verdict = check->CheckDump(kIteration, 2, itself);
+    EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+    EXPECT_EQ(verdict.reason(), itself + " is " + Dump() + ", or links to it, and always agrees");
+  }
   const CrossCheckVerdict verdict = check->CheckDump(kIteration, 2, dir_ + "/nothing");
   EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
   EXPECT_THAT(verdict.reason(), HasSubstr("nothing"));
+  // Of a reference that was started twice, the latest start counts.
+  std::filesystem::create_directory(dir_ + "/attempt_2");
+  EXPECT_EQ(ReferenceCheck::Create(Config(""), RankMeshes(4))->ReferenceDump(kIteration, 2),
+            DumpPath(dir_ + "/attempt_2", 0, kIteration));
 }
 
 }  // namespace

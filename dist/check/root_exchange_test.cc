@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "dist/check/ranks_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/dist/check/root_exchange.pb.h"
 
 namespace ott {
 namespace {
@@ -26,12 +28,26 @@ RootExchange::Decision Join(const RootExchange::Contributions& contributions, bo
   return {all + contributions.problem, binds, "later"};
 }
 
-// Runs each rank's part in a thread of its own.
+void Post(Communicator& ranks, int to, uint64_t round, internal::RootMessage::Kind kind, bool binds = false) {
+  internal::RootMessage message;
+  message.set_round(round);
+  message.set_kind(kind);
+  message.set_contents(absl::StrCat("of ", round, binds ? ", binds" : ""));
+  message.set_binds(binds);
+  EXPECT_TRUE(
+      ranks.Post(to, to == 0 ? internal::kToRoot : internal::kFromRoot, message.SerializeAsString()).ok());
+}
+
+// Runs each rank's part in a thread of its own, after messages of another round that are no part of it.
 void OnExchanges(std::chrono::nanoseconds timeout, const std::function<void(int, RootExchange&)>& part,
                  const RootExchange::AllGather& all_gather = nullptr) {
   OnRanks(kNumRanks, [&](int rank, Communicator& ranks) {
-    RootExchange exchange(*ranks.Split(0, 0, Deadline::After(seconds(60))), timeout,
-                          std::make_shared<SilentRanks>(), all_gather);
+    std::unique_ptr<Communicator> group = *ranks.Split(0, 0, Deadline::After(seconds(60)));
+    for (int to = 0; to < kNumRanks; ++to) {
+      if (rank == 0 && to > 0) Post(*group, to, 100, internal::RootMessage::DECISION);
+      if (rank > 0 && to == 0) Post(*group, to, 100, internal::RootMessage::CONTRIBUTION);
+    }
+    RootExchange exchange(std::move(group), timeout, std::make_shared<SilentRanks>(), all_gather);
     part(rank, exchange);
   });
 }
@@ -97,12 +113,32 @@ TEST(RootExchange, WhatBindsIsNotRuledWhereSomebodyHasGoneOn) {
   }
 }
 
-TEST(RootExchange, WhoComesLateFindsWhatBinds) {
-  std::promise<void> decided;
-  OnExchanges(milliseconds(400), [&](int rank, RootExchange& exchange) {
-    if (rank == 2) decided.get_future().wait();
-    EXPECT_EQ(RunOnce(exchange, rank, true), "01nothing from rank 2");
-    if (rank == 0) decided.set_value();
+TEST(RootExchange, WhoSaidThatItWaitsDoesSoAndWhatBindsIsFoundInALaterRound) {
+  using Message = internal::RootMessage;
+  std::promise<void> gave_up, decided;
+  OnRanks(2, [&](int rank, Communicator& ranks) {
+    constexpr auto kTimeout = milliseconds(400);
+    std::unique_ptr<Communicator> group = *ranks.Split(0, 0, Deadline::After(seconds(60)));
+    if (rank == 0) {
+      const auto receive = [&](std::chrono::nanoseconds timeout) {
+        return group->Receive(1, internal::kToRoot, Deadline::After(timeout)).ok();
+      };
+      EXPECT_TRUE(receive(seconds(60)));
+      Post(*group, 1, 1, Message::DO_YOU_WAIT);
+      EXPECT_TRUE(receive(seconds(60)));
+      EXPECT_FALSE(receive(kTimeout * 3 / 2));
+      Post(*group, 1, 1, Message::DECISION);
+      gave_up.get_future().wait();
+      Post(*group, 1, 2, Message::DECISION);
+      Post(*group, 1, 2, Message::DECISION, true);
+      return decided.set_value();
+    }
+    RootExchange exchange(std::move(group), kTimeout, std::make_shared<SilentRanks>());
+    EXPECT_EQ(RunOnce(exchange, 1, false), "of 1");
+    EXPECT_EQ(RunOnce(exchange, 1, false), "nothing from rank 0 (node0) within 0.4 s");
+    gave_up.set_value();
+    decided.get_future().wait();
+    EXPECT_EQ(RunOnce(exchange, 1, false), "of 2, binds");
   });
 }
 

@@ -28,13 +28,15 @@ TEST(TensorSelection, KindsFollowFromPathsUnlessSaidOtherwise) {
   const auto selection =
       Selection(R"(tensor_kinds { kind: TENSOR_KIND_OPTIMIZER_STATE paths: "*.momentum" })");
   ASSERT_TRUE(selection.ok()) << selection.status();
-  EXPECT_EQ(selection->KindOf("weights.w1"), TENSOR_KIND_PARAMETER);
-  EXPECT_EQ(selection->KindOf("parameters.w1"), TENSOR_KIND_PARAMETER);
-  EXPECT_EQ(selection->KindOf("grads.w1"), TENSOR_KIND_GRADIENT);
-  EXPECT_EQ(selection->KindOf("gradients.w1"), TENSOR_KIND_GRADIENT);
-  EXPECT_EQ(selection->KindOf("optimizer.w1.exp_avg"), TENSOR_KIND_OPTIMIZER_STATE);
-  EXPECT_EQ(selection->KindOf("weights.momentum"), TENSOR_KIND_OPTIMIZER_STATE);
-  EXPECT_EQ(selection->KindOf("loss"), TENSOR_KIND_OTHER);
+  for (const auto& [path, kind] : {std::pair("weights.w1", TENSOR_KIND_PARAMETER),
+                                   {"parameters.w1", TENSOR_KIND_PARAMETER},
+                                   {"grads.w1", TENSOR_KIND_GRADIENT},
+                                   {"gradients.w1", TENSOR_KIND_GRADIENT},
+                                   {"optimizer.w1.exp_avg", TENSOR_KIND_OPTIMIZER_STATE},
+                                   {"weights.momentum", TENSOR_KIND_OPTIMIZER_STATE},
+                                   {"my.weights.w1", TENSOR_KIND_OTHER}}) {
+    EXPECT_EQ(selection->KindOf(path), kind) << path;
+  }
 }
 
 TEST(TensorSelection, GradientsHaveNamesOfTheirOwn) {
@@ -52,7 +54,11 @@ TEST(TensorSelection, GradientsHaveNamesOfTheirOwn) {
 }
 
 TEST(TensorSelection, OnlyTheKindsAskedForAreChecked) {
-  const auto selection = Selection("kinds: TENSOR_KIND_GRADIENT kinds: TENSOR_KIND_OPTIMIZER_STATE");
+  const std::string kinds = "kinds: TENSOR_KIND_GRADIENT kinds: TENSOR_KIND_OPTIMIZER_STATE";
+  const auto shards = Selection(kinds + " sharded { paths: '*' along: 'inner' }");
+  EXPECT_EQ(shards->ShardingOf("grads.w1"), 0);
+  EXPECT_EQ(shards->ShardingOf("weights.w1"), -1);
+  const auto selection = Selection(kinds);
   EXPECT_TRUE(selection->IsReplicated("grads.w1"));
   EXPECT_TRUE(selection->IsReplicated("optimizer.w1"));
   EXPECT_FALSE(selection->IsReplicated("weights.w1"));
