@@ -21,7 +21,8 @@ TracedJob Job() {
   job.ranks.resize(2);
   job.clocks.resize(2);
   for (ClockOffset& clock : job.clocks) clock.is_known = true;
-  job.clocks[1].error_bound = 12'000;
+  job.clocks[0].error_bound = 12'000;
+  job.clocks[1].error_bound = 3'000;
   job.tells_groups = true;
   job.has_steps = true;
   job.num_matched = 60;

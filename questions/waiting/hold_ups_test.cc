@@ -1,0 +1,158 @@
+#include "ott/questions/waiting/hold_ups.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "ott/core/statistics/distributions.h"
+#include "ott/core/statistics/mean_difference.h"
+#include "ott/core/statistics/persistent_excess.h"
+#include "ott/core/statistics/policy.h"
+
+namespace ott::waiting {
+namespace {
+
+// A collective to which all came.
+struct Met {
+  int64_t step = 0;
+  int last_rank = 0;
+  int64_t after_next = 0;
+};
+
+struct KindForTest {
+  HoldUpFinder::KindName name;
+  std::vector<int> ranks;
+  std::vector<Met> met;
+};
+
+double MeanOf(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+double StandardErrorOf(const std::vector<double>& values) {
+  double squares = 0;
+  for (const double value : values) squares += std::pow(value - MeanOf(values), 2);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1) / static_cast<double>(values.size()));
+}
+
+// The rule of hold_ups.h once more: of the costs of a rank, step by step, or of the trace, part by part.
+TracedHoldUps ByDefinition(const std::vector<KindForTest>& kinds, const HoldUpOptions& options) {
+  TracedHoldUps expected;
+  expected.detectable_share = std::numeric_limits<double>::infinity();
+  for (const KindForTest& kind : kinds) {
+    const auto num_met = static_cast<int64_t>(kind.met.size());
+    const auto of_others = static_cast<double>(kind.ranks.size() - 1);
+    std::map<int, std::map<int64_t, double>> costs_of;  // by rank, by step or part
+    for (int64_t i = 0; i < num_met && (options.has_steps || num_met >= 32); ++i) {
+      const Met& met = kind.met[static_cast<size_t>(i)];
+      for (const int rank : kind.ranks) {
+        costs_of[rank][options.has_steps ? met.step : 16 * i / num_met] +=
+            1e-9 * static_cast<double>(met.after_next) * (met.last_rank == rank ? 1 : -1 / of_others);
+      }
+    }
+    const auto num_steps = costs_of.empty() ? 0 : static_cast<int64_t>(costs_of.begin()->second.size());
+    expected.most_intervals = std::max(expected.most_intervals, num_met);
+    expected.most_steps = std::max(expected.most_steps, num_steps);
+    if (num_steps < 10 || of_others < 1) continue;
+    const double parts = options.has_steps ? 1 : 16;
+    const double per_step = parts * static_cast<double>(num_met) / static_cast<double>(num_steps);
+    const double least = std::max(0.02 * options.step_seconds, 2 * options.clock_error_seconds * per_step);
+    const double spread = ExpectedSpread({options.work_seconds, 0, options.watched_seconds});
+    const double later = -NormalQuantile((of_others - 0.375) / (of_others + 0.25));
+    const double error = kHoldUpError / static_cast<double>(kinds.size()) / (of_others + 1);
+    double detectable = std::numeric_limits<double>::infinity();
+    TracedHoldUp worst;
+    for (const auto& [rank, by_step] : costs_of) {
+      std::vector<double> costs, pairs;
+      for (const auto& [step, cost] : by_step) costs.push_back(parts * cost);
+      for (size_t i = 1; i < costs.size(); i += 2) pairs.push_back((costs[i - 1] + costs[i]) / 2);
+      const bool by_pairs = costs.size() >= 20 && StandardErrorOf(pairs) > StandardErrorOf(costs);
+      const std::vector<double>& samples = by_pairs ? pairs : costs;
+      const Estimate estimate = WithExpectedSpread(
+          {MeanOf(costs), StandardErrorOf(samples), static_cast<double>(samples.size() - 1)},
+          std::hypot(spread * std::sqrt(1 + 1 / (1 + 0.77 * std::log(of_others))), 2e-6 * per_step));
+      const double needed =
+          StudentTQuantile(1 - error, estimate.degrees_of_freedom) * estimate.standard_error + later * spread;
+      detectable = std::min(detectable, std::max(least, needed + 0.84 * estimate.standard_error));
+      if (MeanOf(costs) > std::max({least, needed, worst.seconds_per_step}))
+        worst = {rank, kind.name.collective, kind.name.group, MeanOf(costs),
+                 MeanOf(costs) / options.step_seconds};
+    }
+    if (worst.rank >= 0) expected.found.push_back(worst);
+    expected.detectable_share = std::min(expected.detectable_share, detectable / options.step_seconds);
+  }
+  std::sort(expected.found.begin(), expected.found.end(),
+            [](const auto& a, const auto& b) { return a.seconds_per_step > b.seconds_per_step; });
+  return expected;
+}
+
+TEST(HoldUpFinder, FindsWhatTheDefinitionFinds) {
+  std::mt19937_64 random(1);
+  const auto draw = [&](const std::vector<double>& values) { return values[random() % values.size()]; };
+  int num_found = 0, num_of_several = 0, num_detectable = 0;
+  for (int trial = 0; trial < 600; ++trial) {
+    HoldUpOptions options;
+    options.has_steps = random() % 2 == 0;
+    options.step_seconds = draw({0.01, 0.1, 0.5});
+    options.work_seconds = draw({0, 0.2, 0.9}) * options.step_seconds;
+    options.watched_seconds = draw({0.1, 100});
+    options.clock_error_seconds = draw({0, 1e-5, 1e-3});
+    std::vector<KindForTest> kinds(1 + random() % 3);
+    HoldUpFinder finder;
+    for (size_t i = 0; i < kinds.size(); ++i) {
+      KindForTest& kind = kinds[i];
+      kind.name = {"sum" + std::to_string(i), i == 1 ? "dp" : "", std::to_string(i)};
+      for (size_t rank = 0; rank < 1 + random() % 5; ++rank) kind.ranks.push_back(static_cast<int>(2 * rank));
+      const auto num_steps = static_cast<int64_t>(draw({9, 10, 19, 20, 33, 60}));
+      // In each step the others wait for the one, or in turn for the one and the other.
+      const size_t slow[] = {random() % kind.ranks.size(), random() % kind.ranks.size()};
+      const size_t num_slow = 1 + random() % 3 / 2;
+      const double late = draw({0, 1e5, 1e6, 1e7}), noise = draw({0, 1e5, 3e6});
+      for (int64_t step = 0; step < num_steps; ++step) {
+        for (size_t again = 0; again < num_slow; ++again) {
+          const bool is_slow = random() % 8 != 0;
+          const int last = kind.ranks[is_slow ? slow[again] : random() % kind.ranks.size()];
+          const double after_next =
+              late + noise * static_cast<double>(step % 4 + static_cast<int64_t>(random() % 3));
+          kind.met.push_back(
+              {step, last, static_cast<int64_t>(after_next) + static_cast<int64_t>(random() % 997)});
+          finder.Add(kind.name, step, kind.ranks, last, kind.met.back().after_next);
+        }
+      }
+    }
+    const TracedHoldUps expected = ByDefinition(kinds, options), found = finder.Find(options);
+    EXPECT_EQ(found.most_intervals, expected.most_intervals);
+    EXPECT_EQ(found.most_steps, expected.most_steps);
+    if (std::isinf(expected.detectable_share)) {
+      EXPECT_TRUE(std::isinf(found.detectable_share));
+    } else {
+      EXPECT_NEAR(found.detectable_share / expected.detectable_share, 1, 1e-9) << trial;
+    }
+    ASSERT_EQ(found.found.size(), expected.found.size()) << trial;
+    for (size_t i = 0; i < found.found.size(); ++i) {
+      const TracedHoldUp &a = found.found[i], &b = expected.found[i];
+      EXPECT_EQ(std::tie(a.rank, a.collective, a.group), std::tie(b.rank, b.collective, b.group)) << trial;
+      EXPECT_NEAR(a.seconds_per_step, b.seconds_per_step, 1e-12);
+      EXPECT_NEAR(a.share_of_step, b.share_of_step, 1e-9);
+    }
+    EXPECT_EQ(found.CanTell(), !expected.found.empty() || expected.detectable_share <= 0.5);
+    num_found += found.found.empty() ? 0 : 1;
+    num_of_several += found.found.size() > 1 ? 1 : 0;
+    num_detectable += found.found.empty() && found.CanTell() ? 1 : 0;
+  }
+  EXPECT_GT(num_found, 50);
+  EXPECT_GT(num_of_several, 10);
+  EXPECT_GT(num_detectable, 50);
+}
+
+}  // namespace
+}  // namespace ott::waiting
