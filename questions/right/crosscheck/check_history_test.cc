@@ -6,17 +6,21 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/dist/check/verdict.h"
+#include "ott/dist/comm/rank_list.h"
 #include "ott/questions/right/crosscheck/run_for_test.h"
 
 namespace ott::crosscheck {
@@ -84,13 +88,11 @@ TEST(ErrorTrend, IsTheLargestErrorOfAnyRank) {
     }
     const std::string text = trend.ToString();
     EXPECT_EQ(text.find("and 5 more tensors\n") != std::string::npos, names.size() == 25) << text;
-    const bool has_unknown = std::any_of(errors.begin(), errors.end(), [](const auto& of_tensor) {
-      return std::any_of(of_tensor.second.begin(), of_tensor.second.end(),
-                         [](const auto& error) { return std::isnan(error.second); });
-    });
-    if (!has_unknown) {
-      EXPECT_EQ(text.find("not compared"), std::string::npos) << text;
+    bool has_unknown = false;
+    for (const ErrorTrend::Trend& shown : trend.Trends(trend.Iterations(6), 20)) {
+      for (const double error : shown.max_abs_error) has_unknown = has_unknown || std::isnan(error);
     }
+    EXPECT_EQ(text.find("not compared") != std::string::npos, has_unknown) << text;
   }
   EXPECT_EQ(ErrorTrend().ToString(), "");
 }
@@ -119,64 +121,121 @@ class CheckHistoryTest : public testing::Test {
   const std::optional<RunInfo> info_ = ReadRunInfo(run_).value();
 };
 
+// The place of a verdict among those of one check: the worst over all ranks is kept, then the worst of a
+// rank.
+std::tuple<int, int, int64_t, int> Place(const CrossCheckVerdict& verdict, bool by_own, bool by_position) {
+  return {by_own ? 0 : -SeverityOf(OutcomeOfAllRanks(verdict)), -SeverityOf(verdict.outcome()),
+          by_position ? verdict.tensor_position() : 0, verdict.rank()};
+}
+
+// Of a reference, what a rank found itself comes before what it heard, and the first tensor before the lowest
+// rank.
+CrossCheckVerdict Kept(const std::vector<CrossCheckVerdict>& verdicts) {
+  const auto first = [&](bool by_own) {
+    return *std::min_element(verdicts.begin(), verdicts.end(), [&](const auto& a, const auto& b) {
+      return Place(a, by_own, by_own) < Place(b, by_own, by_own);
+    });
+  };
+  const CrossCheckVerdict heard = first(false), found = first(true);
+  const bool is_found = SeverityOf(found.outcome()) == SeverityOf(OutcomeOfAllRanks(heard));
+  return heard.mode() == REFERENCE && is_found ? found : heard;
+}
+
 TEST_F(CheckHistoryTest, OfEachIterationTheWorstOfAnyRankIsKept) {
   std::mt19937 random(2);
   for (int trial = 0; trial < 100; ++trial) {
-    std::map<CrossCheckMode, std::map<int64_t, Outcome>> worst;
+    std::map<CrossCheckMode, std::map<int64_t, std::vector<CrossCheckVerdict>>> all;
     std::map<CrossCheckMode, double> largest;
+    std::map<int64_t, std::vector<int>> ends;  // the ranks whose verdicts end there
+    std::set<int64_t> iterations;
+    bool has_errors = false;
     for (int rank = 0; rank < 3; ++rank) {
-      std::vector<CrossCheckVerdict> verdicts;
-      for (int64_t iteration = 0; iteration < 4; ++iteration) {
+      std::vector<CrossCheckVerdict> log;
+      int64_t last = -1;
+      for (int64_t i = 0; i < static_cast<int64_t>(trial % 2 == 0 ? 4 : random() % 5); ++i) {
         for (const CrossCheckMode mode : {REPLICAS, REFERENCE, DISTINCT}) {
-          if (mode == DISTINCT && trial % 2 == 0) continue;
-          CrossCheckVerdict verdict = Verdict(mode, 10 * iteration, rank, kOutcomes[random() % 4]);
-          if (mode == DISTINCT && verdict.outcome() != DIFFERENT) verdict.set_outcome(ALL_DISTINCT);
+          if (random() % 5 == 0 || (mode == DISTINCT && trial % 3 == 0)) continue;
+          CrossCheckVerdict verdict = Verdict(mode, 10 * i, rank, kOutcomes[random() % 4]);
+          if (mode == DISTINCT && Passed(verdict)) verdict.set_outcome(ALL_DISTINCT);
+          if (random() % 2 == 0) verdict.set_worst_outcome(random() % 3 == 0 ? DIFFERENT : verdict.outcome());
+          verdict.set_tensor_position(static_cast<int64_t>(random() % 2));
+          verdict.set_atol(static_cast<double>(random() % 8));
+          verdict.set_rtol(static_cast<double>(random() % 8));
           verdict.set_max_abs_error(static_cast<double>(random() % 100));
+          if (random() % 20 == 0) verdict.add_tensor_errors()->set_tensor("w");
+          has_errors = has_errors || (mode == REFERENCE && verdict.tensor_errors_size() > 0);
           largest[mode] = std::max(largest[mode], verdict.max_abs_error());
-          const auto [known, is_new] = worst[mode].try_emplace(verdict.iteration(), verdict.outcome());
-          if (SeverityOf(verdict.outcome()) > SeverityOf(known->second)) known->second = verdict.outcome();
-          verdicts.push_back(verdict);
+          all[mode][verdict.iteration()].push_back(verdict);
+          iterations.insert(verdict.iteration());
+          last = std::max(last, verdict.iteration());
+          log.push_back(verdict);
         }
       }
-      Log(rank, verdicts);
+      std::shuffle(log.begin(), log.end(), random);
+      ends[last].push_back(rank);
+      Log(rank, log);
     }
     const CheckHistories histories = Read({0, 1, 2});
-    EXPECT_THAT(histories.problems, IsEmpty());
-    const std::pair<CrossCheckMode, const CheckHistory*> all[] = {
-        {REPLICAS, &histories.replicas}, {REFERENCE, &histories.reference}, {DISTINCT, &histories.distinct}};
-    for (const auto& [mode, history] : all) {
-      std::map<int64_t, Outcome> is;
-      for (const CrossCheckVerdict& verdict : history->verdicts)
-        is[verdict.iteration()] = OutcomeOfAllRanks(verdict);
-      EXPECT_EQ(is, worst[mode]) << trial;
-      EXPECT_EQ(history->summary.num_checks, worst[mode].size());
-      EXPECT_EQ(history->summary.max_abs_error, largest[mode]) << trial;
-      const auto first = std::find_if(worst[mode].begin(), worst[mode].end(),
-                                      [](const auto& of) { return of.second == DIFFERENT; });
-      ASSERT_EQ(history->first_divergence() == nullptr, first == worst[mode].end()) << trial;
-      if (first != worst[mode].end()) {
-        EXPECT_EQ(history->first_divergence()->iteration(), first->first);
-      }
+    std::vector<std::string> problems;
+    for (const auto& [end, ranks] : ends) {
+      if (iterations.size() < 2 || end >= *std::next(iterations.rbegin())) continue;
+      problems.push_back(absl::StrCat("verdicts of ", FormatRanks(ranks), " end ",
+                                      end < 0 ? "before the first" : absl::StrCat("at iteration ", end),
+                                      ", those of others at ", *iterations.rbegin()));
+    }
+    EXPECT_EQ(histories.problems, problems) << trial;
+    for (const auto& [name, history] : NamedHistories(histories)) {
+      const CrossCheckMode mode = name == "replicas" ? REPLICAS : name == "distinct" ? DISTINCT : REFERENCE;
       const Answer answer = mode == REPLICAS    ? AnswerReplicas(histories)
                             : mode == REFERENCE ? AnswerReference(histories)
                                                 : AnswerDistinct(histories);
-      if (is.empty()) {
+      EXPECT_EQ(history->summary.num_checks, all[mode].size());
+      ASSERT_EQ(history->verdicts.size(), all[mode].size());
+      if (all[mode].empty()) {
         EXPECT_EQ(answer.finding(), Answer().finding());
         EXPECT_THAT(answer.sentences(0), HasSubstr("Not checked while it ran"));
         EXPECT_THAT(answer.pictures(), IsEmpty());
         continue;
       }
-      bool is_known = true;
-      for (const auto& [iteration, outcome] : is) is_known = is_known && outcome != NOT_COMPARED;
-      EXPECT_EQ(answer.finding(), first != worst[mode].end() ? Answer::BAD
-                                  : is_known                 ? Answer::GOOD
-                                                             : Answer::CANNOT_TELL)
-          << trial;
-      EXPECT_THAT(answer.how_sure(), testing::StartsWith("4 checks from iteration 0 to 30"));
-      EXPECT_EQ(answer.pictures(0), "checks");
-      if (first != worst[mode].end()) {
+      EXPECT_EQ(history->summary.max_abs_error, largest[mode]) << trial;
+      const CrossCheckVerdict* first = nullptr;
+      Answer::Finding finding = Answer::GOOD;
+      auto verdict = history->verdicts.begin();
+      for (const auto& [iteration, of_ranks] : all[mode]) {
+        const CrossCheckVerdict expected = Kept(of_ranks);
+        EXPECT_EQ(verdict->iteration(), iteration);
+        EXPECT_EQ(verdict->rank(), expected.rank()) << trial;
+        EXPECT_EQ(verdict->outcome(), expected.outcome()) << trial;
+        EXPECT_EQ(verdict->tensor_errors_size(), 0);
+        const Outcome outcome = OutcomeOfAllRanks(*verdict);
+        EXPECT_EQ(SeverityOf(outcome), -std::get<0>(Place(expected, false, false))) << trial;
+        if (outcome == DIFFERENT && first == nullptr) first = &*verdict;
+        if (outcome == NOT_COMPARED && first == nullptr) finding = Answer::CANNOT_TELL;
+        if (outcome == DIFFERENT) finding = Answer::BAD;
+        ++verdict;
+      }
+      EXPECT_EQ(history->first_divergence(), first);
+      EXPECT_EQ(answer.finding(), finding) << trial;
+      Answer evidence;
+      SetEvidence(first != nullptr ? *first : history->verdicts.back(), &evidence);
+      EXPECT_EQ(answer.evidence(), evidence.evidence());
+      if (first != nullptr) {
         EXPECT_THAT(answer.sentences(1), testing::StartsWith("first: "));
       }
+      const CrossCheckVerdict& last = history->verdicts.back();
+      const auto num_checks = all[mode].size();
+      const int64_t begin = all[mode].begin()->first;
+      EXPECT_EQ(answer.how_sure(),
+                absl::StrCat(num_checks, num_checks == 1 ? " check" : " checks",
+                             begin == last.iteration()
+                                 ? absl::StrCat(" at iteration ", begin)
+                                 : absl::StrCat(" from iteration ", begin, " to ", last.iteration()),
+                             mode == REPLICAS    ? ", by 128-bit digests of every tensor that is compared"
+                             : mode == REFERENCE ? absl::StrCat(", of every element, within atol ",
+                                                                last.atol(), " and rtol ", last.rtol())
+                                                 : ""));
+      EXPECT_EQ(answer.pictures(0), "checks");
+      EXPECT_EQ(answer.pictures_size(), mode == REFERENCE && has_errors ? 2 : 1);
     }
   }
 }
@@ -185,38 +244,38 @@ TEST_F(CheckHistoryTest, WhatIsMissingIsSaid) {
   const auto equal = [](int rank, int64_t iteration) {
     return Verdict(REPLICAS, iteration, rank, BITWISE_EQUAL);
   };
-  Log(0, {equal(0, 0), equal(0, 10), equal(0, 20)});
-  Log(1, {equal(1, 0), equal(1, 10)});  // a check behind
-  EXPECT_THAT(Read({0, 1}).problems, IsEmpty());
-  EXPECT_EQ(AnswerReplicas(Read({0, 1})).how_sure(),
-            "3 checks from iteration 0 to 20, by 128-bit digests of every tensor that is compared");
-  Log(1, {equal(1, 0)});
-  Log(2, {});
-  EXPECT_THAT(Read({0, 1, 2}).problems,
-              ElementsAre("verdicts of rank 2 end before the first, those of others at 20",
-                          "verdicts of rank 1 end at iteration 0, those of others at 20"));
+  Log(0, {equal(0, 0)});
+  Log(2, {equal(2, 0)});
   // Without run.json all ranks that have a folder are meant.
-  std::filesystem::remove(RankDirectory(run_, 1) + "/cross_check.jsonl");
   EXPECT_THAT(ReadCheckHistories(run_, {0, 1, 2}, std::nullopt)->problems,
-              testing::Contains("verdicts of 2 of 3 ranks, those of ranks 0, 2"));
+              ElementsAre("verdicts of 2 of 3 ranks, those of ranks 0, 2"));
   RunInfo info = *info_;
-  EXPECT_THAT(ReadCheckHistories(run_, {0, 1, 2}, info)->problems,
-              testing::Not(testing::Contains(HasSubstr("of 3 ranks"))));
+  EXPECT_THAT(ReadCheckHistories(run_, {0, 1, 2}, info)->problems, IsEmpty());
   info.mutable_config()->mutable_cross_check();
+  info.set_world_size(4);
   EXPECT_THAT(ReadCheckHistories(run_, {0, 1, 2}, info)->problems,
-              testing::Contains("verdicts of 2 of 3 ranks, those of ranks 0, 2"));
+              ElementsAre("verdicts of 2 of 4 ranks, those of ranks 0, 2"));
   // A line that was cut, and one of another version.
   std::ofstream(RankDirectory(run_, 2) + "/cross_check.jsonl")
       << VerdictToJsonLine(equal(2, 20))
       << "{\"iteration\": 30, \"future\": 1}\n{\"iteration\": 30, \"future\": 1}\n{\"itera";
   EXPECT_THAT(Read({0, 2}).problems,
-              ElementsAre(HasSubstr("of another version: "), HasSubstr("cross_check.jsonl: line 4: ")));
-  std::ofstream(OmittedVerdictsPath(RankDirectory(run_, 0) + "/cross_check.jsonl"))
+              ElementsAre(HasSubstr("of another version: "), HasSubstr("cross_check.jsonl: line 4: "),
+                          HasSubstr("verdicts of rank 0 end at iteration 0, ")));
+  // What had no room, or cannot be read.
+  const std::string omitted = OmittedVerdictsPath(RankDirectory(run_, 0) + "/cross_check.jsonl");
+  std::ofstream(omitted)
       << R"({"first_iteration": 7, "num_checks": 3, "num_different": 2, "num_not_compared": 1})";
   EXPECT_EQ(Read({0}).problems.at(0),
             "rank 0: cross_check.jsonl was full; from iteration 7 on 3 checks are only counted, of which 2 "
-            "DIFFER and "
-            "1 are NOT COMPARED");
+            "DIFFER and 1 are NOT COMPARED");
+  std::ofstream(omitted) << "{";
+  EXPECT_THAT(Read({0}).problems, ElementsAre(HasSubstr(omitted + ": ")));
+  for (const std::string& path : {omitted, RankDirectory(run_, 0) + "/cross_check.jsonl"}) {
+    std::filesystem::remove(path);
+    std::filesystem::create_directories(path);
+  }
+  EXPECT_THAT(Read({0}).problems, ElementsAre(HasSubstr(omitted), HasSubstr("cross_check.jsonl: ")));
 }
 
 TEST(FindingOfOutcome, IsGoodOnlyIfItIsKnown) {

@@ -1,9 +1,17 @@
+// Checks random runs against a reference, with dumps that are missing, cut, or the reference's own.
+
 #include "ott/questions/right/crosscheck/check_reference.h"
 
 #include <filesystem>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/questions/right/crosscheck/run_for_test.h"
@@ -11,131 +19,138 @@
 namespace ott::crosscheck {
 namespace {
 
-using testing::Each;
 using testing::HasSubstr;
-using testing::Property;
 
-// Two runs of 2 ranks with dumps of iterations 0, 10, 20; in the second, rank 1's error grows tenfold each
-// time.
-class CheckRunAgainstReferenceTest : public testing::Test {
- protected:
-  void SetUp() override {
-    reference_ = MakeRunForTest("reference", 2);
-    current_ = MakeRunForTest("current", 2);
-    float error = 0;
-    for (const int iteration : {0, 10, 20}) {
-      for (int rank = 0; rank < 2; ++rank) {
-        WriteDumpForTest(reference_, rank, iteration, {1, 2, 4});
-        WriteDumpForTest(current_, rank, iteration, {1, rank == 1 ? 2 + error : 2, 4});
-      }
-      error = error == 0 ? 0.0078125f : error * 16;
-    }
-    config_.set_reference_run(reference_);
-  }
-
-  std::vector<CrossCheckVerdict> Check() const {
-    const auto verdicts = CheckRunAgainstReference(current_, config_);
-    EXPECT_TRUE(verdicts.ok()) << verdicts.status();
-    return verdicts.ok() ? *verdicts : std::vector<CrossCheckVerdict>();
-  }
-
-  std::string reference_;
-  std::string current_;
-  CrossCheckConfig config_;
-};
-
-TEST_F(CheckRunAgainstReferenceTest, NamesTheFirstDivergenceAndTheTrend) {
-  const std::vector<CrossCheckVerdict> verdicts = Check();
-  ASSERT_EQ(verdicts.size(), 6u);
-  EXPECT_EQ(verdicts[1].outcome(), BITWISE_EQUAL);
-  EXPECT_EQ(verdicts[2].outcome(), BITWISE_EQUAL);
-  EXPECT_EQ(verdicts[3].outcome(), DIFFERENT);
-  const std::string trend = FormatErrorTrend(verdicts);
-  EXPECT_THAT(trend, HasSubstr("first divergence: iteration 10: rank 1 (node1) against "));
-  EXPECT_THAT(trend, HasSubstr("element 1 = [1]: 2.0078125 on rank 1 (node1) instead of 2"));
-  EXPECT_THAT(trend, HasSubstr("max abs error, of all ranks  from iteration  at 0    at 10  at 20\n"
-                               "weights                                  10     0  0.00781  0.125\n"));
+absl::StatusOr<std::vector<CrossCheckVerdict>> Check(const std::string& reference, const std::string& current,
+                                                     const std::vector<int>& reference_ranks = {}) {
+  CrossCheckConfig config;
+  config.set_reference_run(reference);
+  config.mutable_reference_tolerance()->set_atol(0.25);
+  *config.mutable_reference_ranks() = {reference_ranks.begin(), reference_ranks.end()};
+  return CheckRunAgainstReference(current, config);
 }
 
-TEST_F(CheckRunAgainstReferenceTest, TheFirstTensorOfAnyRankComesBeforeTheLowestRank) {
-  WriteDumpForTest(reference_, 0, 10, {1, 2, 5});
+// Writes the run, whose hosts are `host`0 and so on, a second time behind a first start with another dump.
+void StartAgain(const std::string& run, const std::string& host, bool twice) {
+  RunInfo info = ReadRunInfo(run).value();
+  for (int rank = 0; rank < info.world_size(); ++rank) info.set_hosts(rank, absl::StrCat(host, rank));
+  ASSERT_TRUE(WriteRunInfo(run, info).ok());
+  if (!twice) return;
+  std::filesystem::remove_all(run + "_latest");
+  std::filesystem::rename(run, run + "_latest");
+  std::filesystem::create_directories(run);
+  ASSERT_TRUE(WriteRunInfo(run, info).ok());
+  WriteDumpForTest(run, 0, 77, {9});
+  std::filesystem::rename(run + "_latest", run + "/attempt_2");
+}
+
+TEST(CheckRunAgainstReference, EachRankHasAVerdictOfEachIterationOfEitherRun) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 30; ++trial) {
+    const int num_reference_ranks = trial % 3 == 0 ? 1 : 2;
+    const std::string reference = MakeRunForTest("reference", num_reference_ranks),
+                      current = MakeRunForTest("current", 2);
+    // What each rank dumped, by iteration; of the current, how far its last weight is off.
+    std::map<std::pair<int64_t, int>, float> of_reference, of_current;
+    std::set<int64_t> iterations;
+    for (const int64_t iteration : {0, 10, 20}) {
+      for (const int rank : {0, 1}) {
+        const float errors[] = {0, 0.25f, 0.5f, 1};
+        if (rank < num_reference_ranks && random() % 4 != 0) {
+          WriteDumpForTest(reference, rank, iteration, {1, of_reference[{iteration, rank}] = 2});
+          iterations.insert(iteration);
+        }
+        if (random() % 4 == 0) continue;
+        const float error = of_current[{iteration, rank}] = errors[random() % 4];
+        WriteDumpForTest(current, rank, iteration, {1, 2 + error});
+        iterations.insert(iteration);
+      }
+    }
+    if (iterations.empty()) continue;
+    StartAgain(reference, "other", trial % 4 == 0);
+    StartAgain(current, "host", trial % 5 == 0);
+    const bool is_turned = num_reference_ranks == 2 && random() % 2 == 0;
+    const auto verdicts = Check(reference, current,
+                                num_reference_ranks == 1 ? std::vector<int>{0}
+                                : is_turned              ? std::vector<int>{1, 0}
+                                                         : std::vector<int>());
+    ASSERT_TRUE(verdicts.ok()) << verdicts.status();
+    ASSERT_EQ(verdicts->size(), 2 * iterations.size());
+    auto verdict = verdicts->begin();
+    std::string first;
+    for (const int64_t iteration : iterations) {
+      int num_different = 0;
+      for (const int rank : {0, 1}) {
+        const auto current_dump = of_current.find({iteration, rank});
+        const int partner = num_reference_ranks == 1 ? 0 : is_turned ? 1 - rank : rank;
+        const bool is_known =
+            current_dump != of_current.end() && of_reference.count({iteration, partner}) > 0;
+        const float error = is_known ? current_dump->second : 0;
+        EXPECT_EQ(verdict->mode(), REFERENCE);
+        EXPECT_EQ(verdict->iteration(), iteration);
+        EXPECT_EQ(verdict->rank(), rank);
+        EXPECT_EQ(verdict->host(), absl::StrCat("host", rank));
+        EXPECT_EQ(verdict->outcome(), !is_known       ? NOT_COMPARED
+                                      : error == 0    ? BITWISE_EQUAL
+                                      : error <= 0.25 ? WITHIN_TOLERANCE
+                                                      : DIFFERENT)
+            << trial << " " << iteration << " " << rank;
+        EXPECT_EQ(verdict->worst_outcome(), OUTCOME_UNKNOWN);
+        if (is_known) {
+          EXPECT_EQ(verdict->max_abs_error(), error);
+        } else {
+          EXPECT_THAT(verdict->reason(), HasSubstr(current_dump == of_current.end()
+                                                       ? current
+                                                       : absl::StrCat("no dump of rank ", partner,
+                                                                      " in iteration ", iteration)));
+        }
+        if (verdict->outcome() == DIFFERENT) {
+          ++num_different;
+          EXPECT_EQ(verdict->differences(0).hosts(0), verdict->host());
+          if (first.empty())
+            first = absl::StrCat("first divergence: iteration ", iteration, ": rank ", rank, " (host", rank,
+                                 ") ");
+        }
+        ++verdict;
+      }
+      EXPECT_EQ((verdict - 1)->num_different_ranks(), num_different);
+    }
+    const std::string trend = FormatErrorTrend(*verdicts);
+    EXPECT_EQ(trend.find("first divergence"), first.empty() ? trend.npos : 0);
+    EXPECT_THAT(trend, HasSubstr(first));
+  }
+}
+
+TEST(CheckRunAgainstReference, TheFirstTensorOfAnyRankComesBeforeTheLowestRank) {
+  const std::string reference = MakeRunForTest("reference", 2), current = MakeRunForTest("current", 2);
+  for (const int rank : {0, 1}) WriteDumpForTest(reference, rank, 10, {1, 2});
+  WriteDumpForTest(current, 0, 10, {1, 3});
   // "step" comes before "weights".
-  const Value other_step = ValueMap{{"step", 11}};
-  WriteTreeForTest(current_, 1, 10, other_step);
-  const std::string trend = FormatErrorTrend(Check());
+  WriteTreeForTest(current, 1, 10, ValueMap{{"step", 11}});
+  const std::string trend = FormatErrorTrend(Check(reference, current).value());
   EXPECT_THAT(trend, HasSubstr("first divergence: iteration 10: rank 1 (node1) against "));
   EXPECT_THAT(trend, HasSubstr("\"step\""));
   EXPECT_THAT(trend, HasSubstr("; first on rank 1 alone; 2 of 2 ranks differ\n"));
 }
 
-TEST_F(CheckRunAgainstReferenceTest, WithinToleranceThereIsATrendAndNoDivergence) {
-  config_.mutable_reference_tolerance()->set_atol(1);
-  const std::vector<CrossCheckVerdict> verdicts = Check();
-  EXPECT_EQ(verdicts[3].outcome(), WITHIN_TOLERANCE);
-  const std::string trend = FormatErrorTrend(verdicts);
-  EXPECT_THAT(trend, Not(HasSubstr("first divergence")));
-  EXPECT_THAT(trend, HasSubstr("0.125"));
-}
-
-TEST_F(CheckRunAgainstReferenceTest, RanksCanBeMapped) {
-  config_.add_reference_ranks(1);
-  config_.add_reference_ranks(0);
-  std::swap(reference_, current_);
-  config_.set_reference_run(reference_);
-  const std::vector<CrossCheckVerdict> verdicts = Check();
-  EXPECT_EQ(verdicts[2].outcome(), DIFFERENT);  // with rank 1 of what is the reference now
-  EXPECT_EQ(verdicts[3].outcome(), BITWISE_EQUAL);
-}
-
-TEST_F(CheckRunAgainstReferenceTest, IterationsThatOneRunLacksAreNotCompared) {
-  std::filesystem::remove_all(DumpsDirectory(reference_, 0) + "/10");
-  std::filesystem::remove_all(DumpsDirectory(current_, 0) + "/20");
-  const std::vector<CrossCheckVerdict> verdicts = Check();
-  ASSERT_EQ(verdicts.size(), 6u);
-  EXPECT_EQ(verdicts[2].outcome(), NOT_COMPARED);
-  EXPECT_THAT(verdicts[2].reason(),
-              HasSubstr("no dump of rank 0 in iteration 10; it has 2, from iteration 0 to 20"));
-  EXPECT_EQ(verdicts[4].outcome(), NOT_COMPARED);
-  EXPECT_THAT(verdicts[4].reason(), HasSubstr(current_));
-}
-
-TEST_F(CheckRunAgainstReferenceTest, ACutFileIsNotCompared) {
-  std::filesystem::resize_file(DumpsDirectory(reference_, 0) + "/0/[tensors.json]weights.bin", 3);
-  const std::vector<CrossCheckVerdict> verdicts = Check();
-  EXPECT_EQ(verdicts[0].outcome(), NOT_COMPARED);
-  EXPECT_THAT(verdicts[0].reason(), HasSubstr("weights.bin"));
-}
-
-TEST_F(CheckRunAgainstReferenceTest, RunsOfOtherSizesNeedAMap) {
-  config_.set_reference_run(MakeRunForTest("of_one_rank", 1));
-  EXPECT_THAT(Check(), Each(Property(&CrossCheckVerdict::outcome, NOT_COMPARED)));
-  for (const int iteration : {0, 10, 20}) {
-    WriteDumpForTest(config_.reference_run(), 0, iteration, {1, 2, 4});
+TEST(CheckRunAgainstReference, ACutFileAndADumpAgainstItselfAreNotCompared) {
+  const std::string reference = MakeRunForTest("reference", 2), current = MakeRunForTest("current", 2);
+  for (const int rank : {0, 1}) {
+    for (const std::string& run : {reference, current}) WriteDumpForTest(run, rank, 0, {1, 2, 4});
   }
-  config_.add_reference_ranks(0);
-  EXPECT_EQ(Check()[4].outcome(), BITWISE_EQUAL);
-  EXPECT_EQ(Check()[5].outcome(), DIFFERENT);
-}
-
-TEST_F(CheckRunAgainstReferenceTest, ARunIsNotComparedWithItself) {
-  config_.set_reference_run(current_ + "/.");
-  EXPECT_THAT(std::string(CheckRunAgainstReference(current_, config_).status().message()),
-              testing::HasSubstr("would be compared with itself"));
-}
-
-TEST_F(CheckRunAgainstReferenceTest, ADumpIsNotComparedWithItself) {
-  config_.set_reference_run(current_);
-  config_.add_reference_ranks(0);
-  const std::vector<CrossCheckVerdict> verdicts = Check();
-  EXPECT_EQ(verdicts[0].outcome(), NOT_COMPARED);
-  EXPECT_THAT(verdicts[0].reason(), HasSubstr("always agrees"));
-  EXPECT_EQ(verdicts[1].outcome(), BITWISE_EQUAL);
-}
-
-TEST_F(CheckRunAgainstReferenceTest, RunsWithoutDumpsAreAnError) {
-  config_.set_reference_run(MakeRunForTest("empty", 2));
-  EXPECT_TRUE(absl::IsNotFound(CheckRunAgainstReference(MakeRunForTest("empty2", 2), config_).status()));
-  EXPECT_TRUE(absl::IsNotFound(CheckRunAgainstReference(current_ + "/nothing", config_).status()));
+  const CrossCheckVerdict itself = Check(current, current, {0}).value()[0];
+  EXPECT_EQ(itself.outcome(), NOT_COMPARED);
+  EXPECT_THAT(itself.reason(), HasSubstr("always agrees"));
+  EXPECT_EQ(Check(current, current, {0}).value()[1].outcome(), BITWISE_EQUAL);
+  std::filesystem::resize_file(DumpsDirectory(reference, 0) + "/0/[tensors.json]weights.bin", 3);
+  EXPECT_EQ(Check(reference, current).value()[0].outcome(), NOT_COMPARED);
+  EXPECT_THAT(Check(reference, current).value()[0].reason(), HasSubstr("weights.bin"));
+  EXPECT_THAT(std::string(Check(current + "/.", current).status().message()),
+              HasSubstr("would be compared with itself"));
+  for (const CrossCheckVerdict& verdict : Check(MakeRunForTest("of_one_rank", 1), current).value())
+    EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+  EXPECT_TRUE(absl::IsNotFound(Check(MakeRunForTest("empty", 2), MakeRunForTest("empty2", 2)).status()));
+  EXPECT_TRUE(absl::IsNotFound(Check(reference, current + "/nothing").status()));
 }
 
 }  // namespace

@@ -1,15 +1,21 @@
+// Checks runs whose ranks hold what they should, or not.
+
 #include "ott/questions/right/crosscheck/check_replicas.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/dump/dump_writer.h"
-#include "ott/core/tensor/value.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/right/crosscheck/run_for_test.h"
 
 namespace ott::crosscheck {
 namespace {
@@ -17,113 +23,178 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-CrossCheckConfig Replicated(const std::string& glob) {
-  CrossCheckConfig config;
-  config.add_replicated(glob);
-  return config;
+// Says what a verdict is on, what it is, and whom it names.
+std::string Describe(const CrossCheckVerdict& verdict) {
+  std::string text = absl::StrCat(verdict.iteration(), " ", CrossCheckMode_Name(verdict.mode()), " of ",
+                                  verdict.rank(), ": ", Outcome_Name(verdict.outcome()));
+  for (const int rank : verdict.missing_ranks()) absl::StrAppend(&text, " without ", rank);
+  for (int i = 0; i < verdict.culprit_ranks_size(); ++i)
+    absl::StrAppend(&text, " by ", verdict.culprit_ranks(i), verdict.culprit_hosts(i));
+  return text;
 }
 
-// Dumps of 3 ranks in iterations 0 and 10; rank 1's weights differ in iteration 10.
+// Returns what is said of ranks that should hold the same: those that are not like the most are named.
+// Without the first of them nobody says what is compared.
+std::string DescribeSame(int iteration, const char* mode, const std::vector<int>& ranks, int missing,
+                         const std::map<int, int>& numbers) {
+  std::map<int, int> counts;
+  for (const int rank : ranks) {
+    if (rank != missing) ++counts[numbers.at(rank)];
+  }
+  const bool is_missing = std::count(ranks.begin(), ranks.end(), missing) > 0;
+  std::string text = absl::StrCat(iteration, " ", mode, " of ", ranks[0], ": ",
+                                  counts.size() > 1 && missing != ranks[0] ? "DIFFERENT"
+                                  : is_missing                             ? "NOT_COMPARED"
+                                                                           : "BITWISE_EQUAL");
+  if (is_missing) absl::StrAppend(&text, " without ", missing);
+  const auto most = std::max_element(counts.begin(), counts.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (missing == ranks[0] || 2 * most->second <= static_cast<int>(ranks.size())) return text;
+  for (const int rank : ranks) {
+    if (rank != missing && numbers.at(rank) != most->first)
+      absl::StrAppend(&text, " by ", rank, "node", rank);
+  }
+  return text;
+}
+
+// Four ranks, two by two: `all` is to be the same on all of them, `part` on those of a column, and `own` on
+// none.
+TEST(CheckReplicasOfRun, EachCheckHasOneVerdictByItsDefinition) {
+  std::mt19937 random(1);
+  CrossCheckConfig config;
+  config.add_replicated("all");
+  config.add_distinct("own");
+  config.add_sharded()->add_paths("part");
+  config.mutable_sharded(0)->add_along("column");
+  // What is said of a reference is another check's.
+  config.set_reference_run("nowhere");
+  config.set_reference_tolerances("nowhere");
+  config.add_reference_ranks(9);
+  for (int trial = 0; trial < 25; ++trial) {
+    const std::string run = MakeRunForTest("run", 4);
+    RunInfo info = ReadRunInfo(run).value();
+    DeviceMesh& mesh = *info.mutable_config()->add_mesh();
+    for (const char* const name : {"row", "column"}) {
+      mesh.add_axes()->set_name(name);
+      mesh.mutable_axes(mesh.axes_size() - 1)->set_size(2);
+    }
+    ASSERT_TRUE(WriteRunInfo(run, info).ok());
+    std::vector<std::string> expected, is;
+    for (const int iteration : {0, 10}) {
+      const int missing = random() % 2 == 0 ? static_cast<int>(random() % 4) : -1;
+      std::map<int, int> all, part, own;
+      for (int rank = 0; rank < 4; ++rank) {
+        all[rank] = random() % 4 == 0 ? 2 : 1;
+        part[rank] = random() % 3 == 0 ? 2 : 1;
+        own[rank] = static_cast<int>(random() % 8);
+        if (rank == missing) continue;
+        WriteTreeForTest(run, rank, iteration,
+                         ValueMap{{"all", all[rank]}, {"part", part[rank]}, {"own", own[rank]}});
+      }
+      expected.push_back(DescribeSame(iteration, "REPLICAS", {0, 1, 2, 3}, missing, all));
+      for (const int column : {0, 1})
+        expected.push_back(DescribeSame(iteration, "SHARDS", {column, column + 2}, missing, part));
+      std::string twice;
+      for (int rank = 3; rank >= 0; --rank) {
+        std::vector<int> alike;
+        for (int other = 0; other < 4; ++other) {
+          if (own[other] == own[rank] && rank != missing && other != missing) alike.push_back(other);
+        }
+        if (alike.size() < 2) continue;
+        twice.clear();
+        for (const int of : alike) absl::StrAppend(&twice, " by ", of, "node", of);
+      }
+      expected.push_back(absl::StrCat(iteration, " DISTINCT of 0: ",
+                                      !twice.empty() ? "DIFFERENT"
+                                      : missing < 0  ? "ALL_DISTINCT"
+                                                     : "NOT_COMPARED",
+                                      twice));
+    }
+    const auto verdicts = CheckReplicasOfRun(run, config);
+    ASSERT_TRUE(verdicts.ok()) << verdicts.status();
+    for (const CrossCheckVerdict& verdict : *verdicts) is.push_back(Describe(verdict));
+    EXPECT_EQ(is, expected) << trial;
+  }
+}
+
+// Three ranks that hold the same weights in iteration 0; in iteration 10 rank 1 has others.
 class CheckReplicasOfRunTest : public testing::Test {
  protected:
-  void SetUp() override {
-    run_ = testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(run_);
+  CheckReplicasOfRunTest() {
     for (int rank = 0; rank < 3; ++rank) {
-      for (const int iteration : {0, 10}) {
-        std::vector<float> weights(8, 0.5f);
-        if (rank == 1 && iteration == 10) weights[3] = 0.25f;
-        const float own = static_cast<float>(rank);
-        const Value tree =
-            ValueMap{{"own", TensorView(&own, {1})}, {"weights", TensorView(weights.data(), {2, 4})}};
-        DumpContents contents;
-        contents.tensors.tree = &tree;
-        contents.grads.tree = &tree;
-        std::filesystem::create_directories(DumpsDirectory(run_, rank));
-        ASSERT_TRUE(WriteDump(Dump(rank, iteration), contents).ok());
-      }
+      for (const int iteration : {0, 10})
+        WriteDumpForTest(run_, rank, iteration, {1, rank == 1 && iteration == 10 ? 3.0f : 2});
     }
   }
 
-  std::string Dump(int rank, int iteration) const {
-    return DumpsDirectory(run_, rank) + "/" + std::to_string(iteration);
+  std::string Dump(int rank, int iteration) const { return DumpPath(run_, rank, iteration); }
+
+  void Rewrite(int rank, const DumpContents& contents) const {
+    std::filesystem::remove_all(Dump(rank, 0));
+    ASSERT_TRUE(WriteDump(Dump(rank, 0), contents).ok());
   }
 
-  std::string run_;
+  absl::Status Error(const CrossCheckConfig& config = {}) const {
+    return CheckReplicasOfRun(run_, config).status();
+  }
+
+  std::vector<CrossCheckVerdict> Check(const std::string& replicated, const std::string& attempt = "") const {
+    CrossCheckConfig config;
+    config.add_replicated(replicated);
+    auto verdicts = CheckReplicasOfRun(run_ + attempt, config);
+    EXPECT_TRUE(verdicts.ok()) << verdicts.status();
+    return verdicts.ok() ? *verdicts : std::vector<CrossCheckVerdict>(2);
+  }
+
+  const std::string run_ = MakeRunForTest("run", 3);
 };
 
-TEST_F(CheckReplicasOfRunTest, FindsTheRankAndTheIteration) {
-  const auto verdicts = CheckReplicasOfRun(run_, Replicated("weights"));
-  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
-  ASSERT_EQ(verdicts->size(), 2u);
-  EXPECT_EQ((*verdicts)[0].outcome(), BITWISE_EQUAL);
-  EXPECT_EQ((*verdicts)[1].outcome(), DIFFERENT);
-  EXPECT_EQ((*verdicts)[1].iteration(), 10);
-  EXPECT_THAT((*verdicts)[1].culprit_ranks(), ElementsAre(1));
-  EXPECT_THAT((*verdicts)[1].differences(0).index(), ElementsAre(0, 3));
-}
-
-TEST_F(CheckReplicasOfRunTest, GradientsAreBelowGrads) {
-  const auto verdicts = CheckReplicasOfRun(run_, Replicated("grads.weights"));
-  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
-  EXPECT_EQ((*verdicts)[0].num_tensors(), 1);
-  EXPECT_EQ((*verdicts)[1].tensor(), "grads.weights");
+TEST_F(CheckReplicasOfRunTest, GradientsAreBelowGradsAndTextsAreReplicas) {
+  for (int rank = 0; rank < 3; ++rank) {
+    const Value tree = ValueMap{{"rate", rank == 2 ? 0.2 : 0.1}, {"schedule", "cosine"}};
+    DumpContents contents;
+    contents.tensors.tree = contents.grads.tree = &tree;
+    Rewrite(rank, contents);
+  }
+  EXPECT_EQ(Check("*")[0].num_tensors(), 4);
+  EXPECT_EQ(Check("*")[0].tensor(), "rate");
+  const CrossCheckVerdict verdict = Check("grads.*")[0];
+  EXPECT_EQ(verdict.num_tensors(), 2);
+  EXPECT_EQ(verdict.tensor(), "grads.rate");
+  EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(2));
 }
 
 TEST_F(CheckReplicasOfRunTest, ARankWhoseManifestIsLostIsNotBlamed) {
-  const Value loss = ValueMap{{"loss", Value(0.5)}};
-  for (int rank = 0; rank < 3; ++rank) {
-    std::filesystem::remove_all(Dump(rank, 10));
-    DumpContents contents;
-    contents.tensors.tree = &loss;
-    ASSERT_TRUE(WriteDump(Dump(rank, 0), contents).ok());
-  }
   std::filesystem::remove(Dump(2, 0) + "/manifest.json");
-  const auto verdicts = CheckReplicasOfRun(run_, Replicated("*"));
-  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
-  EXPECT_EQ((*verdicts)[0].outcome(), NOT_COMPARED);
-  EXPECT_THAT((*verdicts)[0].missing_ranks(), ElementsAre(2));
+  const CrossCheckVerdict verdict = Check("*")[0];
+  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+  EXPECT_THAT(verdict.missing_ranks(), ElementsAre(2));
+  EXPECT_THAT(verdict.reason(), HasSubstr("is not there, and other ranks' dumps have one"));
 }
 
 // Tensors of which no elements were dumped are as different as they were in the run.
 TEST_F(CheckReplicasOfRunTest, StatisticsAndImagesAreComparedByTheirDigests) {
   for (const DumpFormat format : {DumpFormat::kStatistics, DumpFormat::kImageI}) {
-    for (int rank = 0; rank < 3; ++rank) {
-      // The same statistics and the same image: two that are neither least nor largest are close.
-      const float data[] = {0, 10, rank == 1 ? 5.001f : 5.0f, 1};
-      const Value tree = ValueMap{{"weights", TensorView(data, {2, 2})}};
-      DumpContents contents;
-      contents.tensors = {&tree, [&](std::string_view) { return format; }};
-      for (const int iteration : {0, 10}) {
-        std::filesystem::remove_all(Dump(rank, iteration));
-        ASSERT_TRUE(WriteDump(Dump(rank, iteration), contents).ok());
+    for (const bool are_equal : {false, true}) {
+      for (int rank = 0; rank < 3; ++rank) {
+        // The same statistics and the same image: two that are neither least nor largest are close.
+        const float data[] = {0, 10, rank == 1 && !are_equal ? 5.001f : 5.0f, 1};
+        const Value tree = ValueMap{{"weights", TensorView(data, {2, 2})}};
+        DumpContents contents;
+        contents.tensors = {&tree, [&](std::string_view) { return format; }};
+        Rewrite(rank, contents);
+        if (!are_equal) continue;
+        std::filesystem::remove(Dump(rank, 0) + "/manifest.json");
+        if (format != DumpFormat::kStatistics) continue;
+        std::ofstream(Dump(rank, 0) + "/tensors.json")
+            << R"({"weights": {"tensor_statistics": {"min": 0.0, "max": 10.0, "num_elements": 4}}})";
       }
+      const CrossCheckVerdict verdict = Check("weights*")[0];
+      EXPECT_EQ(verdict.outcome(), are_equal ? NOT_COMPARED : DIFFERENT) << Name(format);
+      EXPECT_EQ(verdict.culprit_ranks_size(), are_equal ? 0 : 1);
+      EXPECT_THAT(verdict.reason(), HasSubstr(are_equal ? "without a digest" : "only its digest was dumped"));
     }
-    const auto verdicts = CheckReplicasOfRun(run_, Replicated("weights"));
-    ASSERT_TRUE(verdicts.ok()) << verdicts.status();
-    EXPECT_EQ((*verdicts)[0].outcome(), DIFFERENT) << Name(format);
-    EXPECT_EQ((*verdicts)[0].tensor(), "weights");
-    EXPECT_THAT((*verdicts)[0].culprit_ranks(), ElementsAre(1));
   }
-  // Without a digest, equal images tell nothing.
-  for (int rank = 0; rank < 3; ++rank) std::filesystem::remove(Dump(rank, 0) + "/manifest.json");
-  const auto verdicts = CheckReplicasOfRun(run_, Replicated("weights*"));
-  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
-  EXPECT_EQ((*verdicts)[0].outcome(), NOT_COMPARED);
-  EXPECT_THAT((*verdicts)[0].reason(), HasSubstr("of an image, or of statistics, without a digest"));
-}
-
-TEST_F(CheckReplicasOfRunTest, EqualStatisticsWithoutADigestAreNoPass) {
-  for (int rank = 0; rank < 3; ++rank) {
-    std::filesystem::remove_all(Dump(rank, 0));
-    std::filesystem::create_directories(Dump(rank, 0));
-    std::ofstream(Dump(rank, 0) + "/tensors.json")
-        << R"({"weights": {"tensor_statistics": {"min": 0.0, "max": 1.0, "num_elements": 8}}})";
-  }
-  const auto verdicts = CheckReplicasOfRun(run_, Replicated("*"));
-  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
-  EXPECT_EQ((*verdicts)[0].outcome(), NOT_COMPARED);
-  EXPECT_THAT((*verdicts)[0].reason(), HasSubstr("statistics, without a digest"));
 }
 
 TEST_F(CheckReplicasOfRunTest, ADumpThatLinksToThatOfAnotherRankIsNoPass) {
@@ -131,77 +202,47 @@ TEST_F(CheckReplicasOfRunTest, ADumpThatLinksToThatOfAnotherRankIsNoPass) {
   std::filesystem::create_directory_symlink(Dump(0, 0), Dump(2, 0));
   std::filesystem::remove(Dump(1, 10) + "/tensors.json");
   std::filesystem::create_symlink(Dump(0, 10) + "/tensors.json", Dump(1, 10) + "/tensors.json");
-  const auto verdicts = CheckReplicasOfRun(run_, Replicated("weights"));
-  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
   for (const int i : {0, 1}) {
-    EXPECT_EQ((*verdicts)[i].outcome(), NOT_COMPARED);
-    EXPECT_THAT((*verdicts)[i].missing_ranks(), ElementsAre(2 - i));
-    EXPECT_THAT((*verdicts)[i].reason(), HasSubstr("links to the dump of rank 0"));
+    const CrossCheckVerdict verdict = Check("weights")[i];
+    EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+    EXPECT_THAT(verdict.missing_ranks(), ElementsAre(2 - i));
+    EXPECT_THAT(verdict.reason(), HasSubstr("links to the dump of rank 0"));
   }
-}
-
-TEST_F(CheckReplicasOfRunTest, NumbersAndTextsAreReplicas) {
-  for (int rank = 0; rank < 3; ++rank) {
-    const Value tree = ValueMap{{"rate", rank == 2 ? 0.2 : 0.1}, {"schedule", "cosine"}};
-    DumpContents contents;
-    contents.tensors.tree = &tree;
-    std::filesystem::remove_all(Dump(rank, 0));
-    ASSERT_TRUE(WriteDump(Dump(rank, 0), contents).ok());
-  }
-  const auto verdicts = CheckReplicasOfRun(run_, Replicated("*"));
-  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
-  EXPECT_EQ((*verdicts)[0].outcome(), DIFFERENT);
-  EXPECT_EQ((*verdicts)[0].num_tensors(), 2);
-  EXPECT_EQ((*verdicts)[0].tensor(), "rate");
-  EXPECT_THAT((*verdicts)[0].culprit_ranks(), ElementsAre(2));
 }
 
 TEST_F(CheckReplicasOfRunTest, OfSeveralStartsTheLatestIsChecked) {
   std::filesystem::create_directories(run_ + "/attempt_2");
   for (int rank = 0; rank < 3; ++rank) {
     std::filesystem::rename(RankDirectory(run_, rank), RankDirectory(run_ + "/attempt_2", rank));
-    const Value tree = ValueMap{{"weights", 0.5}};
-    DumpContents contents;
-    contents.tensors.tree = &tree;
-    std::filesystem::create_directories(DumpsDirectory(run_, rank));
-    ASSERT_TRUE(WriteDump(Dump(rank, 10), contents).ok());
+    WriteDumpForTest(run_, rank, 10, {1});
   }
-  const auto verdicts = CheckReplicasOfRun(run_, Replicated("weights"));
-  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
-  EXPECT_EQ(verdicts->back().outcome(), DIFFERENT);
-  const auto first = CheckReplicasOfRun(run_ + "/attempt_1", Replicated("weights"));
-  ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ(first->back().outcome(), BITWISE_EQUAL);
+  EXPECT_EQ(Check("weights").back().outcome(), DIFFERENT);
+  EXPECT_EQ(Check("weights", "/attempt_1").back().outcome(), BITWISE_EQUAL);
 }
 
-TEST_F(CheckReplicasOfRunTest, ARunJsonThatCannotBeReadIsNoPass) {
-  std::filesystem::create_directories(run_ + "/run.json");
-  EXPECT_THAT(std::string(CheckReplicasOfRun(run_, Replicated("own")).status().message()),
-              HasSubstr("run.json"));
-}
-
-TEST_F(CheckReplicasOfRunTest, ARankWithoutAReadableDumpIsNamedAndTheOthersAreCompared) {
-  std::filesystem::remove_all(Dump(2, 0));
+TEST_F(CheckReplicasOfRunTest, ARankWhoseDumpIsCutIsNamedAndTheOthersAreCompared) {
   std::filesystem::resize_file(Dump(2, 10) + "/tensors.json", 5);
-  const auto verdicts = CheckReplicasOfRun(run_, Replicated("weights"));
-  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
-  EXPECT_EQ((*verdicts)[0].outcome(), NOT_COMPARED);
-  EXPECT_THAT((*verdicts)[0].missing_ranks(), ElementsAre(2));
-  EXPECT_EQ((*verdicts)[1].outcome(), DIFFERENT);
-  EXPECT_THAT((*verdicts)[1].reason(), HasSubstr("tensors.json"));
+  std::filesystem::remove(run_ + "/run.json");
+  EXPECT_EQ(Check("weights")[0].outcome(), BITWISE_EQUAL);
+  EXPECT_EQ(Check("weights")[1].outcome(), DIFFERENT);
+  EXPECT_THAT(Check("weights")[1].reason(), HasSubstr("tensors.json"));
 }
 
-TEST_F(CheckReplicasOfRunTest, ARunWithoutDumpsIsAnError) {
-  EXPECT_TRUE(absl::IsNotFound(CheckReplicasOfRun(run_ + "/nowhere", {}).status()));
-  for (int rank = 0; rank < 3; ++rank) std::filesystem::remove_all(DumpsDirectory(run_, rank));
-  EXPECT_TRUE(absl::IsNotFound(CheckReplicasOfRun(run_, {}).status()));
-}
-
-TEST_F(CheckReplicasOfRunTest, AWorldSizeThatIsNoneOrTooLargeIsAnError) {
+TEST_F(CheckReplicasOfRunTest, WhatCannotBeCheckedIsAnError) {
+  CrossCheckConfig config;
+  config.add_same_data_along("nothing");
+  EXPECT_THAT(std::string(Error(config).message()), HasSubstr("same_data_along: there is no axis"));
   std::ofstream(run_ + "/run.json") << R"({"world_size": 2000000000})";
-  EXPECT_TRUE(absl::IsDataLoss(CheckReplicasOfRun(run_, Replicated("weights")).status()));
+  EXPECT_TRUE(absl::IsDataLoss(Error()));
   std::ofstream(run_ + "/run.json") << R"({"world_size": 100000})";
-  EXPECT_TRUE(absl::IsInvalidArgument(CheckReplicasOfRun(run_, Replicated("weights")).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Error()));
+  std::filesystem::remove(run_ + "/run.json");
+  std::filesystem::create_directories(run_ + "/run.json");
+  EXPECT_THAT(std::string(Error().message()), HasSubstr("run.json"));
+  for (int rank = 0; rank < 3; ++rank) std::filesystem::remove_all(DumpsDirectory(run_, rank));
+  EXPECT_TRUE(absl::IsNotFound(Error()));
+  std::filesystem::remove_all(run_);
+  EXPECT_TRUE(absl::IsNotFound(Error()));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
@@ -63,24 +64,66 @@ TEST_F(CrosscheckCommandTest, ReplicasAgreeOrNot) {
   EXPECT_EQ(ExitCode({wrong_, "--replicated", "weights"}), 1);
 }
 
-TEST_F(CrosscheckCommandTest, ARunIsComparedWithItsReference) {
-  EXPECT_EQ(ExitCode({right_, wrong_}), 1);
-  EXPECT_EQ(ExitCode({right_, wrong_, "--atol", "0.5"}), 0);
-  EXPECT_EQ(ExitCode({right_, wrong_, "--atol", "0.25"}), 1);
-  EXPECT_EQ(ExitCode({right_, wrong_, "--rtol", "0.125"}), 0);
-  EXPECT_EQ(ExitCode({right_, wrong_, "--reference-ranks", "0,0"}), 1);
-  EXPECT_EQ(ExitCode({wrong_, right_, "--reference-ranks", "0,0"}), 0);
-  EXPECT_EQ(ExitCode({wrong_, right_, "--reference-ranks", "0,1"}), 1);
-  const auto [exit_code, text] = Run({right_, wrong_});
-  EXPECT_THAT(text, AllOf(HasSubstr("first divergence: iteration 10: rank 1"),
-                          HasSubstr("reference " + right_ + ": 4 checks")));
-  const std::string tolerances = testing::TempDir() + "/tolerances.textproto";
+TEST_F(CrosscheckCommandTest, ARunIsComparedWithItsReferenceAlsoByALayout) {
+  const std::string layout = testing::TempDir() + "/layout.textproto", config = layout + ".config",
+                    tolerances = layout + ".tolerances";
+  ASSERT_TRUE(WriteFileAtomically(layout,
+                                  "tensors { path: \"weights\" whole: \"weights\" } tensors { path: \"step\" "
+                                  "whole: \"step\" }")
+                  .ok());
   ASSERT_TRUE(WriteFileAtomically(tolerances,
                                   "iterations: 0 iterations: 10 tensors { path: \"weights\" atol_at: 0 "
                                   "atol_at: 0.5 }")
                   .ok());
-  EXPECT_EQ(ExitCode({right_, wrong_, "--tolerances", tolerances}), 0);
-  EXPECT_EQ(ExitCode({right_, wrong_, "--tolerances", tolerances + "x"}), 2);
+  for (const bool by_layout : {false, true}) {
+    const auto exit_code = [&](std::vector<std::string> words) {
+      if (by_layout) words.insert(words.end(), {"--layout", layout});
+      return ExitCode(words);
+    };
+    if (by_layout) WriteDumpForTest(wrong_, 0, 10, {1, 2, 4.5f});  // a whole of which both ranks have a copy
+    EXPECT_EQ(exit_code({right_, wrong_}), 1);
+    EXPECT_EQ(exit_code({right_, right_}), 2);
+    EXPECT_EQ(exit_code({right_, wrong_, "--atol", "0.5"}), 0);
+    EXPECT_EQ(exit_code({right_, wrong_, "--atol", "0.25"}), 1);
+    // Relative to the reference.
+    EXPECT_EQ(exit_code({right_, wrong_, "--rtol", "0.125"}), 0);
+    EXPECT_EQ(exit_code({right_, wrong_, "--rtol", "0.12"}), 1);
+    EXPECT_EQ(exit_code({wrong_, right_, "--rtol", "0.12"}), 0);
+    EXPECT_EQ(exit_code({right_, wrong_, "--tolerances", tolerances}), 0);
+    EXPECT_EQ(exit_code({right_, wrong_, "--tolerances", tolerances + "x"}), 2);
+    for (const auto& [tolerance, expected] :
+         {std::pair("atol: 0.5", 0), {"rtol: 0.125", 0}, {"atol: -1", 2}, {"rtol: -1", 2}}) {
+      ASSERT_TRUE(
+          WriteFileAtomically(config, absl::StrCat("cross_check { reference_tolerance { ", tolerance, " } }"))
+              .ok());
+      EXPECT_EQ(exit_code({right_, wrong_, "--config", config}), expected) << tolerance;
+    }
+    // What the current run was made with.
+    for (const std::string& run : {right_, wrong_}) {
+      RunInfo info = ReadRunInfo(run).value();
+      info.mutable_config()->mutable_cross_check()->mutable_reference_tolerance()->set_atol(
+          run == wrong_ ? 0.5 : 0);
+      ASSERT_TRUE(WriteRunInfo(run, info).ok());
+    }
+    EXPECT_EQ(exit_code({right_, wrong_}), 0);
+    EXPECT_EQ(exit_code({wrong_, right_}), 1);
+    EXPECT_EQ(exit_code({right_, wrong_, "--atol", "0.25"}), 1);
+    RunInfo info = ReadRunInfo(wrong_).value();
+    info.clear_config();
+    ASSERT_TRUE(WriteRunInfo(wrong_, info).ok());
+  }
+  EXPECT_THAT(
+      Run({right_, wrong_, "--layout", layout, "--format", "json"}).second,
+      AllOf(StartsWith("{"), HasSubstr("\"finding\":\"BAD\""), HasSubstr("Is it the reference run?")));
+  EXPECT_EQ(ExitCode({right_, wrong_, "--layout", layout + "x"}), 2);
+  EXPECT_THAT(Run({right_, "--layout", layout}).second,
+              HasSubstr("--layout compares two runs: give A and B"));
+  EXPECT_EQ(ExitCode({wrong_, right_, "--reference-ranks", "0,0"}), 1);
+  EXPECT_EQ(ExitCode({right_, wrong_, "--reference-ranks", "1,1", "--atol", "0.5"}), 0);
+  const auto [exit_code, text] = Run({right_, wrong_});
+  EXPECT_THAT(
+      text, AllOf(HasSubstr("first divergence: iteration 10: rank 0"),
+                  HasSubstr("max abs error, of all ranks"), HasSubstr("reference " + right_ + ": 4 checks")));
   std::filesystem::remove_all(DumpsDirectory(wrong_, 0) + "/0");
   EXPECT_EQ(ExitCode({right_, wrong_}), 1);
   EXPECT_EQ(ExitCode({right_, wrong_, "--atol", "0.5"}), 2);
@@ -119,20 +162,6 @@ TEST_F(CrosscheckCommandTest, JsonHasAllVerdictsAndTheAnswerOfTheWorst) {
                                                 {right_, wrong_, "--layout", "x", "--replicated", "*"}}) {
     EXPECT_EQ(ExitCode(wrong), -2);
   }
-}
-
-TEST_F(CrosscheckCommandTest, LayoutsAreOfTwoRuns) {
-  const std::string layout = testing::TempDir() + "/layout.textproto";
-  ASSERT_TRUE(WriteFileAtomically(layout,
-                                  "tensors { path: \"weights\" whole: \"weights\" } tensors { path: \"step\" "
-                                  "whole: \"step\" }")
-                  .ok());
-  EXPECT_THAT(Run({right_, "--layout", layout}).second,
-              HasSubstr("--layout compares two runs: give A and B"));
-  EXPECT_EQ(ExitCode({right_, "--layout", layout}), 2);
-  EXPECT_EQ(ExitCode({right_, wrong_, "--layout", layout + "x"}), 2);
-  const auto [same, text] = Run({right_, right_ + "/.", "--layout", layout});
-  EXPECT_EQ(same, 2) << text;
 }
 
 }  // namespace
