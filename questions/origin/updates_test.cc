@@ -2,7 +2,9 @@
 
 #include "ott/questions/origin/updates.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <string>
 #include <utility>
@@ -10,6 +12,7 @@
 
 #include "gtest/gtest.h"
 #include "ott/core/digest/digest_and_statistics.h"
+#include "ott/questions/origin/differences.h"
 #include "ott/questions/origin/origin_for_test.h"
 
 namespace ott::origin {
@@ -140,21 +143,110 @@ TEST(ExcessOfIncrement, WhatIsOffByMoreThanIsUnseenIsSeenAndNothingElse) {
   }
 }
 
-TEST(ExcessOfIncrement, WhatInputsAreScaledByMayScaleWhatIsAdded) {
-  std::mt19937_64 random(5);
-  for (const float share : {1e-3f, 1e-2f}) {
-    const NoisyRuns runs(1000, 1e-4f, random);
-    const LoggedUpdate scaled = Sgd(runs.weights, Add(runs.gradient, runs.gradient, share));
-    const IncrementExcess excess = ExcessOf(runs.a, scaled, runs.perturbed);
-    EXPECT_LE(excess.times(), 1) << share;
-    EXPECT_EQ(excess.scale, 1) << share;
-    // By what is added, a multiple of its gradient's share is no longer explained.
-    LoggedUpdate wrong = scaled;
-    wrong.result = Add(runs.weights, runs.gradient, -0.1f * (1 + 10 * share));
-    EXPECT_GT(ExcessOf(runs.a, wrong, runs.perturbed).times(), 1) << share;
-    EXPECT_NEAR(ExcessOf(runs.a, wrong, runs.perturbed).scale, 1 + 10 * static_cast<double>(share), share)
-        << share;
+// The rules of docs/origin.md for what an update adds once more, from the sums of its sketches.
+IncrementExcess ExcessByDefinition(const LoggedOp& a, const LoggedOp& b, const LoggedOp& perturbed) {
+  constexpr int kSums = TensorSketch::kNumSums;
+  const RoundedOutput output = RoundedOutputOf(a, 2, 1);
+  const auto added = [](const LoggedOp& op, int i) -> double {
+    return static_cast<double>(op.sketch(2)[i]) - op.sketch(1)[i];
+  };
+  // Without the sums that differ most.
+  const auto distance = [&](const LoggedOp& other, int left_out) {
+    std::vector<double> squares;
+    for (int i = 0; i < kSums; ++i) squares.push_back(std::pow(added(other, i) - added(a, i), 2));
+    std::sort(squares.begin(), squares.end());
+    return std::sqrt(std::accumulate(squares.begin(), squares.end() - left_out, 0.0));
+  };
+  double norm = 0;
+  for (int i = 0; i < kSums; ++i) norm += std::pow(added(a, i), 2);
+  norm = std::sqrt(norm);
+  const double inputs = RelativeDifference(a, 0, b, 0), amplified = RelativeDifference(a, 0, perturbed, 0);
+  const auto times = [&](int left_out, double num_steps) {
+    const double gain = amplified > 0 ? std::max(1.0, distance(perturbed, left_out) / norm / amplified) : 1;
+    double explained =
+        AfterRounding(output, 8 * gain * inputs * norm / a.norm(2) + SummationBound(output, 1));
+    explained += TensorSketch::kResolution;
+    if (inputs > 0) explained += StepAllowance(a, 2, num_steps);
+    if (RelativeDifference(a, 1, b, 1) > 0) explained += 2 * UnitRoundoff(output.dtype);
+    return distance(b, left_out) / explained / a.norm(2);
+  };
+  const double near_zero = static_cast<double>(output.num_elements) * std::min(4 * inputs, 1.0);
+  const double num_more = near_zero + 8 * std::sqrt(near_zero) - 4;
+  const bool is_measured = inputs == 0 || amplified > 0;
+  double most = is_measured ? times(0, 4) : 0;
+  IncrementExcess excess;
+  if (is_measured && num_more < 4) {
+    most = std::max(most, times(4, std::max(num_more, 0.0)));
+  } else {
+    excess.is_doubtful = times(kSums / 2 - 1, 0) > 1;
   }
+  excess.difference = distance(b, 0) / norm;
+  excess.explained = most > 0 ? excess.difference / most : INFINITY;
+  // By how much sums are a multiple of others, less 1, with the standard error of that.
+  const auto scale = [](const std::vector<double>& of_a, const std::vector<double>& of_b) {
+    double squares = 0, products = 0, largest = 0, residuals = 0;
+    for (int i = 0; i < kSums; ++i) {
+      squares += of_a[i] * of_a[i];
+      products += of_a[i] * of_b[i];
+      largest = std::max(largest, of_a[i] * of_a[i]);
+    }
+    for (int i = 0; i < kSums; ++i) residuals += std::pow(of_b[i] - products / squares * of_a[i], 2);
+    return std::pair(products / squares - 1,
+                     std::sqrt(residuals / (kSums - 1) / squares) / (1 - largest / squares));
+  };
+  std::vector<double> added_a, added_b;
+  for (int i = 0; i < kSums; ++i) {
+    added_a.push_back(added(a, i));
+    added_b.push_back(added(b, i));
+  }
+  const auto [off, error] = scale(added_a, added_b);
+  const double of_inputs =
+      std::abs(scale({a.sketch(0), a.sketch(0) + kSums}, {b.sketch(0), b.sketch(0) + kSums}).first);
+  const double explained = 16 * error + 8 * of_inputs + 2 * UnitRoundoff(output.dtype) + 1e-5;
+  if (std::abs(off) > std::max(1.0, most) * explained) {
+    excess.difference = std::abs(off);
+    excess.explained = explained;
+    excess.scale = 1 + off;
+  }
+  excess.unseen = std::min(excess.explained, explained);
+  return excess;
+}
+
+TEST(ExcessOfIncrement, IsAsTheRulesSay) {
+  std::mt19937_64 random(5);
+  const auto one_in = [&](uint64_t n) { return random() % n == 0; };
+  int num_doubtful = 0, num_scaled = 0, num_large = 0;
+  for (int trial = 0; trial < 600; ++trial) {
+    const size_t count = one_in(4) ? 30 : 100 + random() % 2000;
+    const auto noise = static_cast<float>(std::pow(10, -2 - static_cast<double>(random() % 5)));
+    NoisyRuns runs(count, noise, random);
+    if (one_in(4)) runs.b = Sgd(Add(runs.weights, Normal(count, 1e-6f, random), 1), runs.of_b);
+    if (one_in(6)) runs.b = Sgd(runs.weights, runs.gradient);
+    if (one_in(6)) runs.b = Sgd(runs.weights, Add(runs.gradient, runs.gradient, noise));
+    if (one_in(6)) runs.perturbed = runs.a;
+    const float off = noise * static_cast<float>(random() % 40);
+    if (one_in(3)) runs.b.result = Add(runs.b.result, Normal(count, 0.1f * off, random), 1);
+    if (one_in(3)) runs.b.result = Add(runs.b.result, runs.gradient, -0.1f * off);
+    if (one_in(6)) runs.b.result[0] += off;
+    const LoggedOps ops = LogUpdates({runs.a, runs.b, runs.perturbed});
+    const IncrementExcess expected = ExcessByDefinition(ops.ops[0], ops.ops[1], ops.ops[2]);
+    const IncrementExcess found =
+        *ExcessOfIncrement(ops.ops[0], ops.ops[1], ops.ops[2], 2, RoundedOutputOf(ops.ops[0], 2, 1));
+    const auto near = [&](double is, double should) {
+      EXPECT_TRUE(is == should || std::abs(is - should) <= 1e-9 * std::abs(should))
+          << trial << ": " << is << " instead of " << should;
+    };
+    near(found.difference, expected.difference);
+    near(found.explained, expected.explained);
+    near(found.scale, expected.scale);
+    near(found.unseen, expected.unseen);
+    EXPECT_EQ(found.is_doubtful, expected.is_doubtful) << trial;
+    num_doubtful += expected.is_doubtful;
+    num_scaled += expected.scale != 1;
+    num_large += expected.scale == 1 && expected.times() > 1;
+  }
+  EXPECT_GT(std::min({num_doubtful, num_scaled, num_large}), 20)
+      << num_doubtful << " " << num_scaled << " " << num_large;
 }
 
 // The first step of Adam is the gradient's sign: where that passes zero, it jumps.
