@@ -415,6 +415,7 @@ TEST_F(OriginOfHandWrittenLogs, BesideAPerturbedRunWhatIsNamedIsWhatMadeIt) {
            // A fused operation is judged by the inputs of those that it stands for, and of no others.
            {fused, "norm 5 > 10.00001; fused 10.00001 20 1 > 31.00003", fused_perturbed, "NONE: "},
            {fused, "norm 5 > 10.00001; fused 10.00001 20 1 > 40", fused_perturbed, of_fused},
+           {fused, "norm 5 > 10.00001; fused 5 20 1 > 40", fused_perturbed, not_judged},
            // The perturbed run has another operation in its place, which tells nothing of this one.
            {"f 1 > 7; g 7 8 > 9", "f 1.00001 > 7.00007; g 7.00007 8 > 9.01",
             "f 1.00001 > 7.00007; h 7.00007 > 9.00009", not_judged},

@@ -215,7 +215,10 @@ std::optional<Candidate> RankJudge::JudgeInputs(size_t index, const AlignedOps::
         doubtful_inputs_.Add(b, iteration.number, b.definition().tensors[tensor.b].name);
       }
     }
-    if (std::isnan(difference)) {
+    // What an operation of another name reads may be like nothing that the reference's reads.
+    const bool is_like_nothing =
+        tolerant() && !pair.same && !made_alike && difference > UnloggedTolerance(index);
+    if (std::isnan(difference) || is_like_nothing) {
       inputs.is_guess = true;
       inputs.difference = std::max(inputs.difference, 1e-30);
     } else {
