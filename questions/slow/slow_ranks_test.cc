@@ -34,8 +34,8 @@ class AnyRanks {
   explicit AnyRanks(std::mt19937& random) : random_(random) {}
 
   ClusterSummary Make() {
-    const int num_ranks = 2 + Below(4);
-    const int slow = Below(num_ranks), also_slow = OnceIn(3) ? Below(num_ranks) : slow;
+    const int num_ranks = 2 + Below(5);
+    const int slow = Below(num_ranks), also_slow = OnceIn(2) ? (slow + 1) % num_ranks : slow;
     const bool has_collective = !OnceIn(4);
     const double waiting = OnceIn(4) ? 0.2 : 0.01;
     in_half_ = Below(4);
@@ -53,12 +53,12 @@ class AnyRanks {
       stats.set_rank(rank);
       stats.set_num_measured_iters(kIterationsOfJob);
       stats.set_num_warmup_iters(3);
-      const double slowness = rank == slow ? 1 : rank == also_slow ? Any({0.7, 1.3}) : 0;
-      double work = rest, excess = slowness * more_rest;
+      const auto slowness = [&] { return rank == slow ? 1 : rank == also_slow ? Any({0, 0.7, 1.3}) : 0; };
+      double work = rest, excess = slowness() * more_rest;
       for (const Measured& measured : measured_) {
-        const double more = slowness > 0 ? slowness * measured.more_of_slow
-                            : OnceIn(20) ? measured.seconds * Any({0.1, 0.5})
-                                         : 0;
+        const double more = rank == slow || rank == also_slow ? slowness() * measured.more_of_slow
+                            : OnceIn(20)                      ? measured.seconds * Any({0.1, 0.5})
+                                                              : 0;
         work += measured.measurement.outermost() ? measured.seconds : 0;
         excess += measured.measurement.outermost() ? more : 0;
         if (OnceIn(12)) continue;
