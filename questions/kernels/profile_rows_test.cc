@@ -1,5 +1,9 @@
 #include "ott/questions/kernels/profile_rows.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <random>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -8,7 +12,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/questions/kernels/capture_for_test.h"
-#include "ott/questions/kernels/compare_rows.h"
 #include "ott/questions/kernels/json_rows.h"
 #include "ott/questions/kernels/prof_table.h"
 #include "ott/questions/kernels/profile_reader.h"
@@ -110,6 +113,34 @@ TEST(ProfTable, OursAreRoofShareLatencyGapPhaseAndJoin) {
             "4 3 training 13.158 3.1858 memory 4680 0 op\n"
             "5 3 training 39.474 - - 5670 0 op\n"
             "6 3 - 6.5789 na na 8300 0 no_range\n");
+}
+
+TEST(ProfTable, AGapIsFromTheLatestEndOfAnEarlierKernelOfTheSameGpuAndProcess) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 30; ++trial) {
+    struct Kernel {
+      int64_t pid, device, start, end;
+    };
+    std::vector<Kernel> kernels;
+    CaptureSql sql;
+    std::string expected = "gap\n";
+    int64_t start = 1000;
+    for (int i = 1; i <= 8; ++i) {
+      start += 1 + static_cast<int64_t>(random() % 40);
+      const Kernel kernel = {1 + static_cast<int64_t>(random() % 2), static_cast<int64_t>(random() % 2),
+                             start, start + 1 + static_cast<int64_t>(random() % 60)};
+      sql.Kernel(kernel.pid, 11, 10 * i, kernel.start, kernel.end - kernel.start, "kernel", i, kernel.device);
+      std::optional<int64_t> busy_until;
+      for (const Kernel& other : kernels) {
+        if (other.pid == kernel.pid && other.device == kernel.device)
+          busy_until = std::max(busy_until.value_or(0), other.end);
+      }
+      absl::StrAppend(&expected, busy_until ? absl::StrCat(std::max<int64_t>(0, start - *busy_until)) : "-",
+                      "\n");
+      kernels.push_back(kernel);
+    }
+    EXPECT_EQ(Table(sql).Write("gap"), expected);
+  }
 }
 
 TEST(ProfTable, CsvQuotesAndWidthCuts) {
@@ -327,37 +358,6 @@ TEST(ProfTable, CopiesAndMemsetsAreRows) {
             "3 copy_ 2 last 50 - - 100 480\n");
 }
 
-TEST(CompareRows, TheLargestEffectsComeFirstWithWhatIsNewAndGone) {
-  CaptureSql before, after;
-  before.Range(1, 11, 100, 200, "aten::mm, seq = 1").Kernel(1, 11, 110, 300, 1000, "sgemm", 1);
-  before.Range(1, 11, 300, 400, "aten::add, seq = 2").Kernel(1, 11, 310, 2000, 100, "add_kernel", 2);
-  after.Range(1, 11, 100, 200, "aten::mm, seq = 1").Kernel(1, 11, 110, 300, 400, "hgemm", 1);
-  after.Range(1, 11, 300, 400, "aten::add, seq = 2").Kernel(1, 11, 310, 2000, 150, "add_kernel", 2);
-  Profile a = ReadProfile(before.Write("before.sqlite")).value();
-  Profile b = ReadProfile(after.Write("after.sqlite")).value();
-  const KernelJoin join_a = JoinKernels(&a);
-  const KernelJoin join_b = JoinKernels(&b);
-  const ProfileRows rows_a(a, join_a, std::nullopt);
-  const ProfileRows rows_b(b, join_b, std::nullopt);
-  const std::string text = CompareRows({&rows_b, 0}, {&rows_a, 0}, {}, 10);
-  EXPECT_THAT(text, HasSubstr("1.1 us before, 550 ns after, -550 ns"));
-  const auto line = [&](const std::string& name) { return text.find("\n" + name + " "); };
-  EXPECT_LT(line("mm"), line("add"));
-  EXPECT_LT(line("mm: sgemm"), line("mm: hgemm"));
-  EXPECT_LT(line("mm: hgemm"), line("add: add_kernel"));
-  const auto shows = [&](const std::string& name, const std::string& part) {
-    return text.substr(line(name) + 1, text.find('\n', line(name) + 1) - line(name) - 1).find(part) !=
-           std::string::npos;
-  };
-  EXPECT_TRUE(shows("mm", "0.400"));
-  EXPECT_TRUE(shows("mm: sgemm", "gone"));
-  EXPECT_TRUE(shows("mm: hgemm", "new"));
-  EXPECT_TRUE(shows("add: add_kernel", "+50 ns"));
-  // Twice as many steps in the same time is half of it a step.
-  EXPECT_THAT(CompareRows({&rows_a, 2}, {&rows_a, 1}, {}, 10),
-              HasSubstr("1.1 us before, 550 ns after, -550 ns, a step (of 1 and 2)"));
-}
-
 TEST(Summary, SaysWhatStandsOut) {
   CaptureSql sql;
   sql.Range(1, 11, 100, 200, "aten::mm, seq = 1, sizes = [[30, 128], [128, 64]]");
@@ -380,31 +380,6 @@ TEST(Summary, SaysWhatStandsOut) {
   options.layout.format = TableLayout::Format::kJson;
   std::istringstream lines(table.Write(options));
   EXPECT_EQ(Summarize(JsonRows(lines), {}), text);
-  options = {};
-  options.op = "mm";
-  EXPECT_THAT(Summarize(ProfileRows(table.profile, table.join, std::nullopt), options),
-              Not(HasSubstr("GPUs idle")));
-  options.limit = 0;
-  EXPECT_THAT(Summarize(ProfileRows(table.profile, table.join, std::nullopt), options), Not(HasSubstr("mm")));
-  options.op = "nothing";
-  EXPECT_EQ(Summarize(ProfileRows(table.profile, table.join, std::nullopt), options),
-            "no kernels pass the filters\n");
-}
-
-TEST(Summary, GivesRatesAndTellsWhyThereAreNone) {
-  CaptureSql sql;
-  sql.Range(1, 11, 100, 200, "aten::mm, sizes = [[64, 64], [64, 64]]");
-  sql.Kernel(1, 11, 150, 10000, 1000, "ampere_fp16_sgemm_fp16_128x64_tn", 1);
-  sql.Range(2, 21, 300, 400, "aten::mm, seq = 2");
-  sql.Kernel(2, 21, 350, 10000, 500, "void gemv2T_kernel_val<int, int, float>", 2);
-  const Table table(sql);
-  const std::string text = Summarize(ProfileRows(table.profile, table.join, std::nullopt), {});
-  EXPECT_THAT(text, HasSubstr("2 kernels on 2 GPUs"));
-  // 524288 FLOPs in the 1000 ns of the kernel for which they are known.
-  EXPECT_THAT(text, HasSubstr("5.243e-07   0.5243"));
-  EXPECT_THAT(text, HasSubstr("* 1 us (66.7 %) multiplies 16-bit types on CUDA cores"));
-  EXPECT_THAT(text, HasSubstr("the ops of 33.3 % of the time tell no sizes"));
-  EXPECT_THAT(text, Not(HasSubstr("float32 on CUDA cores")));
 }
 
 TEST(Summary, ChannelsOfConvolutionsAreSizesToo) {
