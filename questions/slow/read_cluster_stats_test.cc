@@ -135,10 +135,12 @@ TEST_F(ReadClusterStatsTest, ADamagedGatherIsNoted) {
   EXPECT_THAT(stats.notes(), Contains(HasSubstr(ClusterStatsPath(run_dir_))));
 }
 
-TEST_F(ReadClusterStatsTest, OtherFolderIsNoRun) {
+TEST_F(ReadClusterStatsTest, OtherFoldersAndRunsWithoutStatisticsAreErrors) {
   const auto stats = ReadClusterStats(::testing::TempDir() + "/nothing");
   EXPECT_EQ(stats.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(stats.status().message()), HasSubstr("no run directory"));
+  for (int rank = 0; rank < 3; ++rank) std::filesystem::remove_all(RankDirectory(run_dir_, rank));
+  EXPECT_EQ(ReadClusterStats(run_dir_).status().message(), run_dir_ + ": no rank has statistics");
 }
 
 }  // namespace
