@@ -69,7 +69,7 @@ TEST(CheckReplicasOfRun, EachCheckHasOneVerdictByItsDefinition) {
   // What is said of a reference is another check's.
   config.set_reference_run("nowhere");
   config.set_reference_tolerances("nowhere");
-  config.add_reference_ranks(9);
+  for (const int rank : {8, 9}) config.add_reference_ranks(rank);
   for (int trial = 0; trial < 25; ++trial) {
     const std::string run = MakeRunForTest("run", 4);
     RunInfo info = ReadRunInfo(run).value();
@@ -230,6 +230,10 @@ TEST_F(CheckReplicasOfRunTest, ARankWhoseDumpIsCutIsNamedAndTheOthersAreCompared
 
 TEST_F(CheckReplicasOfRunTest, WhatCannotBeCheckedIsAnError) {
   CrossCheckConfig config;
+  config.set_reference_run(run_);
+  const std::string alone = MakeRunForTest("alone", 1);
+  WriteDumpForTest(alone, 0, 0, {1});
+  EXPECT_EQ(CheckReplicasOfRun(alone, config)->at(0).outcome(), NOT_COMPARED);
   config.add_same_data_along("nothing");
   EXPECT_THAT(std::string(Error(config).message()), HasSubstr("same_data_along: there is no axis"));
   std::ofstream(run_ + "/run.json") << R"({"world_size": 2000000000})";
