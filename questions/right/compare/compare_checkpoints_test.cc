@@ -293,7 +293,9 @@ TEST(CompareCheckpoints, AResumedSeriesSaysFromWhichStepEachStateDiffers) {
                                  {"run/step_300.pt", "whole.pt"},
                                  {"resumed/step_200.pt", "fault_random.pt"},
                                  {"resumed/step_300.pt", "fault_bit.pt"},
-                                 {"same/step_200.pt", "whole_legacy.pt"}}) {
+                                 {"same/step_200.pt", "whole_legacy.pt"},
+                                 {"gap/step_100.pt", "wrapped.pt"},
+                                 {"gap/step_300.pt", "wrapped.pt"}}) {
     const std::string path = absl::StrCat(dir, "/", to);
     ASSERT_TRUE(MakeDirectories(std::filesystem::path(path).parent_path().string()).ok());
     std::filesystem::copy_file(Data(from), path);
@@ -308,6 +310,12 @@ TEST(CompareCheckpoints, AResumedSeriesSaysFromWhichStepEachStateDiffers) {
   EXPECT_THAT(ToText(Compare(dir + "/run", dir + "/same")),
               AllOf(HasSubstr("problem: iteration 300 only in the reference"),
                     HasSubstr("verdict: could not compare")));
+  // One within is gone, too, and each step says the same of the names.
+  const RunsComparison gap = Compare(dir + "/run", dir + "/gap");
+  EXPECT_THAT(gap.problems, testing::ElementsAre("iteration 200 only in the reference"));
+  EXPECT_THAT(gap.notes, testing::ElementsAre("state_dict of the current was taken for model",
+                                              HasSubstr("module. was left out")));
+  EXPECT_FALSE(CompareRuns(Data("whole.pt"), dir + "/run").ok());
   std::filesystem::remove_all(dir);
 }
 

@@ -1,22 +1,34 @@
 #include "ott/questions/right/compare/compare_runs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/file.h"
 #include "ott/core/dumper/tensor_dumper.h"
+#include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/right/compare/compare_answer.h"
 #include "ott/questions/right/compare/runs_report.h"
+#include "ott/questions/right/crosscheck/run_for_test.h"
 
 namespace ott::compare {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 constexpr int kRanks = 3;
 
@@ -66,41 +78,155 @@ class CompareRunsTest : public ::testing::Test {
       ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-TEST_F(CompareRunsTest, EqualRunsAreEqual) {
-  const RunsComparison comparison = Compare();
-  EXPECT_EQ(comparison.verdict(), Verdict::kEqual) << ToText(comparison);
-  EXPECT_EQ(comparison.dumps.size(), 3u * kRanks);
-  EXPECT_THAT(ToText(comparison), HasSubstr("18 tensors in 9 dumps: 18 bitwise equal"));
+// Returns "iteration 0", "iterations 0, 10" or "iterations 0, 10, 20, ..., 50 (6 of them)".
+std::string Describe(const std::set<int64_t>& iterations) {
+  const std::vector<int64_t> all(iterations.begin(), iterations.end());
+  if (all.size() == 1) return absl::StrCat("iteration ", all[0]);
+  if (all.size() < 5) return absl::StrCat("iterations ", absl::StrJoin(all, ", "));
+  return absl::StrCat("iterations ", all[0], ", ", all[1], ", ", all[2], ", ..., ", all.back(), " (",
+                      all.size(), " of them)");
 }
 
-TEST_F(CompareRunsTest, WhatDiffersIsCountedByKind) {
-  const auto write = [&](const std::string& run, float weight, float moment) {
-    std::filesystem::remove_all(run);
-    std::filesystem::create_directories(run);
-    RunInfo info;
-    info.set_world_size(1);
-    ASSERT_TRUE(WriteRunInfo(run, info).ok());
-    const float gradient = 0.5;
-    TensorDumper dumper;
-    TensorDumperOptions options;
-    options.dir = DumpsDirectory(run, 0);
-    ASSERT_TRUE(dumper.Enable(options).ok());
-    for (const auto& [path, number] : {std::pair("loss", &gradient),
-                                       {"gradients.w", &gradient},
-                                       {"weights.w", &weight},
-                                       {"weights.v", &weight},
-                                       {"optimizer.w", &moment}}) {
-      ASSERT_TRUE(dumper.AddTensorData(path, TensorView(number, {1})).ok());
+template <typename Key>
+std::set<Key> Without(const std::set<Key>& all, const std::set<Key>& others) {
+  std::set<Key> rest;
+  for (const Key& key : all) {
+    if (others.count(key) == 0) rest.insert(key);
+  }
+  return rest;
+}
+
+TEST(CompareRuns, DumpsOfBothAreComparedAndWhatOneLacksIsNamed) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 15; ++trial) {
+    const std::string runs[2] = {crosscheck::MakeRunForTest("reference", 3),
+                                 crosscheck::MakeRunForTest("current", trial % 3 == 0 ? 4 : 3)};
+    std::map<int, std::set<int64_t>> dumps[2];  // by rank
+    std::set<std::pair<int64_t, int>> different;
+    std::set<int> ranks[2];
+    std::vector<std::string> problems;
+    const bool has_few = random() % 3 == 0;
+    for (int side = 0; side < 2; ++side) {
+      std::vector<int> missing;
+      const int world_size = side == 1 && trial % 3 == 0 ? 4 : 3;
+      for (int rank = 0; rank < world_size; ++rank) {
+        if (rank > 0 && random() % 8 == 0) {
+          missing.push_back(rank);
+          continue;
+        }
+        ranks[side].insert(rank);
+        std::filesystem::create_directories(DumpsDirectory(runs[side], rank));
+        for (int64_t iteration = 0; iteration < 70; iteration += 10) {
+          if (trial % 4 == 0 || (iteration >= 20 && has_few) || random() % 3 == 0) continue;
+          const bool differs = side == 1 && random() % 20 == 0;
+          crosscheck::WriteDumpForTest(runs[side], rank, iteration, {1, differs ? 3.0f : 2});
+          dumps[side][rank].insert(iteration);
+          if (differs) different.insert({iteration, rank});
+        }
+      }
+      if (random() % 8 == 0) {
+        std::filesystem::remove(runs[side] + "/run.json");
+        problems.emplace_back(ReadRunInfo(runs[side]).status().message());
+      } else if (!missing.empty()) {
+        problems.push_back(absl::StrCat(runs[side], ": nothing from ", FormatRanks(missing)));
+      }
     }
-    ASSERT_TRUE(dumper.Dump().ok());
+    const char* const where[2] = {" only in the reference", " only in the current run"};
+    std::map<std::string, std::vector<int>> lacking;
+    std::set<std::pair<int64_t, int>> expected;
+    for (int side = 0; side < 2; ++side) {
+      const std::set<int> only = Without(ranks[side], ranks[1 - side]);
+      if (!only.empty()) problems.push_back(FormatRanks({only.begin(), only.end()}) + where[side]);
+      for (const int rank : Without(ranks[side], only)) {
+        const std::set<int64_t> rest = Without(dumps[side][rank], dumps[1 - side][rank]);
+        if (!rest.empty()) lacking[Describe(rest) + where[side]].push_back(rank);
+        for (const int64_t iteration : Without(dumps[side][rank], rest)) expected.insert({iteration, rank});
+      }
+    }
+    for (const auto& [what, of] : lacking) problems.push_back(absl::StrCat(FormatRanks(of), ": ", what));
+    const auto comparison = CompareRuns(runs[0], runs[1], {});
+    ASSERT_TRUE(comparison.ok()) << comparison.status();
+    EXPECT_EQ(comparison->problems, problems) << trial;
+    ASSERT_EQ(comparison->dumps.size(), expected.size()) << trial;
+    auto dump = comparison->dumps.begin();
+    bool differs = false;
+    for (const auto& [iteration, rank] : expected) {
+      const bool is_other = different.count({iteration, rank}) > 0;
+      differs = differs || is_other;
+      EXPECT_EQ(dump->iteration, iteration);
+      EXPECT_EQ(dump->rank, rank);
+      EXPECT_EQ(dump->num_tensors, 2);
+      EXPECT_EQ(dump->verdict, is_other ? Verdict::kDifferent : Verdict::kEqual) << trial;
+      ++dump;
+    }
+    EXPECT_EQ(comparison->verdict(), differs                                 ? Verdict::kDifferent
+                                     : expected.empty() || !problems.empty() ? Verdict::kCouldNotCompare
+                                                                             : Verdict::kEqual)
+        << trial;
+  }
+}
+
+// The weights are off by a quarter in iterations 0 and 10, which is allowed in 10.
+TEST(CompareRuns, TolerancesKindsAndWhatComesNextAreOfTheRun) {
+  const std::string reference = crosscheck::MakeRunForTest("reference", 1),
+                    current = crosscheck::MakeRunForTest("current", 1);
+  const float nan = std::nanf("");
+  for (const int iteration : {0, 10}) {
+    crosscheck::WriteDumpForTest(reference, 0, iteration, {1, 2, nan});
+    crosscheck::WriteDumpForTest(current, 0, iteration, {1, 2.25f, nan});
+  }
+  const std::string path = testing::TempDir() + "/tolerances.textproto";
+  ASSERT_TRUE(WriteFileAtomically(
+                  path, "iterations: 0 iterations: 10 tensors { path: \"weights\" atol_at: 0 atol_at: 0.25 }")
+                  .ok());
+  CompareRunsOptions options;
+  options.tolerances = ToleranceFile::Read(path).value();
+  options.compare.tensors.tolerance.nan_equal = true;
+  const RunsComparison runs = CompareRuns(reference, current, options).value();
+  EXPECT_EQ(runs.dumps.at(0).verdict, Verdict::kDifferent);
+  EXPECT_EQ(runs.dumps.at(1).verdict, Verdict::kEqual);
+  // A single dump's iteration is its manifest's, or else its name.
+  const auto single = [&](const std::string& folder, bool has_manifest) {
+    const std::string dirs[2] = {reference + "/" + folder, current + "/" + folder};
+    for (int side = 0; side < 2; ++side) {
+      std::filesystem::remove_all(dirs[side]);
+      std::filesystem::copy(DumpPath(side == 0 ? reference : current, 0, 10), dirs[side]);
+      if (!has_manifest) std::filesystem::remove(dirs[side] + "/manifest.json");
+    }
+    return CompareRuns(dirs[0], dirs[1], options);
   };
-  write(Reference(), 1, 1);
-  write(Current(), 2, 1);
-  const RunsComparison update = Compare();
-  EXPECT_THAT(ToText(update),
-              HasSubstr("differ: parameters 2 of 2, gradients 0 of 1, optimizer state 0 of 1, others 0 of 1: "
-                        "gradients are equal, so it is the update or what became of them before it\n"));
-  EXPECT_THAT(ToJson(update), HasSubstr("TENSOR_KIND_PARAMETER"));
+  EXPECT_EQ(single("named", true)->verdict(), Verdict::kEqual);
+  EXPECT_EQ(single("0", true)->verdict(), Verdict::kEqual);
+  EXPECT_EQ(single("10", false)->verdict(), Verdict::kEqual);
+  EXPECT_EQ(single("0", false)->verdict(), Verdict::kDifferent);
+  EXPECT_THAT(std::string(single("named", false).status().message()),
+              HasSubstr("does not say which it is of"));
+  // Kinds are those of the reference, unless some are given.
+  CrossCheckConfig kinds;
+  TensorsOfKind& of_run = *kinds.add_tensor_kinds();
+  of_run.set_kind(TENSOR_KIND_GRADIENT);
+  of_run.add_paths("weights");
+  for (const std::string& run : {reference, current}) {
+    RunInfo info = ReadRunInfo(run).value();
+    if (run == reference) *info.mutable_config()->mutable_cross_check() = kinds;
+    info.mutable_config()->mutable_op_log();
+    EXPECT_THAT(AnswerCompare(CompareRuns(reference, current).value()).next(), IsEmpty());
+    ASSERT_TRUE(WriteRunInfo(run, info).ok());
+  }
+  const auto kind = [&] { return CompareRuns(reference, current, options)->dumps.at(0).kinds.at(1).kind(); };
+  EXPECT_EQ(kind(), TENSOR_KIND_GRADIENT);
+  options.kinds = kinds;
+  options.kinds.mutable_tensor_kinds(0)->set_kind(TENSOR_KIND_OPTIMIZER_STATE);
+  EXPECT_EQ(kind(), TENSOR_KIND_OPTIMIZER_STATE);
+  // Where operations were logged, they say more.
+  EXPECT_THAT(AnswerCompare(CompareRuns(reference, current).value()).next(),
+              ElementsAre(absl::StrCat("ott origin ", reference, " ", current)));
+  crosscheck::WriteDumpForTest(current, 0, 0, {1, 2, nan});
+  crosscheck::WriteDumpForTest(current, 0, 10, {1, 2, nan});
+  EXPECT_THAT(AnswerCompare(CompareRuns(reference, current, options).value()).next(), IsEmpty());
+  options.names.emplace();
+  EXPECT_THAT(std::string(CompareRuns(reference, current, options).status().message()),
+              HasSubstr("names are of checkpoints"));
 }
 
 TEST_F(CompareRunsTest, OfSeveralStartsTheLatestIsCompared) {
@@ -175,61 +301,12 @@ TEST_F(CompareRunsTest, CsvAndJUnitHaveEveryTensorAndProblem) {
   EXPECT_THAT(xml, HasSubstr("<testsuite name=\"missing\" tests=\"2\" failures=\"2\">"));
 }
 
-TEST_F(CompareRunsTest, ToleranceIsSaidBesideBitwiseDifference) {
-  WriteDump(Current(), 2, 0, {1, 2, 3.001f, 4});
-  CompareRunsOptions options;
-  options.compare.tensors.tolerance.atol = 0.01;
-  const RunsComparison comparison = Compare(options);
-  EXPECT_EQ(comparison.verdict(), Verdict::kEqual);
-  EXPECT_THAT(ToText(comparison), HasSubstr("17 bitwise equal, 1 within tolerance"));
-  EXPECT_THAT(ToText(comparison), HasSubstr("largest difference within tolerance: iteration 0, rank 2"));
-}
-
-TEST_F(CompareRunsTest, MissingRankIsNoPass) {
-  std::filesystem::remove_all(RankDirectory(Current(), 1));
-  const RunsComparison comparison = Compare();
-  EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
-  EXPECT_THAT(comparison.problems,
-              ElementsAre(HasSubstr("nothing from rank 1"), HasSubstr("rank 1 only in the ref")));
-}
-
-TEST_F(CompareRunsTest, OtherWorldSizeIsNoPass) {
-  std::filesystem::remove_all(Current());
-  WriteRun(Current(), kRanks + 1);
-  const RunsComparison comparison = Compare();
-  EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
-  EXPECT_THAT(comparison.problems, ElementsAre(HasSubstr("rank 3 only in the current run")));
-}
-
-TEST_F(CompareRunsTest, MissingIterationIsNoPass) {
-  std::filesystem::remove_all(DumpsDirectory(Current(), 2) + "/20");
-  const RunsComparison comparison = Compare();
-  EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
-  EXPECT_THAT(comparison.problems, ElementsAre("rank 2: iteration 20 only in the reference"));
-}
-
-TEST_F(CompareRunsTest, WhatAllRanksLackIsOneProblem) {
-  for (int rank = 0; rank < kRanks; ++rank) {
-    for (int iteration = 30; iteration < 90; iteration += 10)
-      WriteDump(Reference(), rank, iteration, {1, 2, 3, 4});
-  }
-  EXPECT_THAT(Compare().problems,
-              ElementsAre("ranks 0-2: iterations 30, 40, 50, ..., 80 (6 of them) only in the reference"));
-}
-
 TEST_F(CompareRunsTest, TruncatedFileIsNoPass) {
   const std::string file = DumpsDirectory(Current(), 0) + "/10/[tensors.json]weights.w1.bin";
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
   const RunsComparison comparison = Compare();
   EXPECT_NE(comparison.verdict(), Verdict::kEqual);
   EXPECT_THAT(ToText(comparison), HasSubstr("weights.w1.bin"));
-}
-
-TEST_F(CompareRunsTest, RunWithoutDumpsIsNoPass) {
-  for (const std::string& run : {Reference(), Current()}) {
-    for (int rank = 0; rank < kRanks; ++rank) std::filesystem::remove_all(DumpsDirectory(run, rank));
-  }
-  EXPECT_EQ(Compare().verdict(), Verdict::kCouldNotCompare);
 }
 
 TEST_F(CompareRunsTest, FoldersOfDumpsAndSingleDumpsAreCompared) {

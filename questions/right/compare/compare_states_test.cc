@@ -74,7 +74,7 @@ bool Agree(const std::string& path, const Numbers& a, const Numbers& b, By by) {
 TEST(CompareStates, WhatPassesIsByItsDefinition) {
   std::mt19937 random(1);
   int num_tied = 0, num_explained = 0;
-  for (int trial = 0; trial < 1500; ++trial) {
+  for (int trial = 0; trial < 600; ++trial) {
     const By by = static_cast<By>(trial % 4);
     State sides[2];
     for (State& state : sides) {
@@ -167,8 +167,8 @@ TEST(CompareStates, WhatPassesIsByItsDefinition) {
     EXPECT_EQ(notes.find("they are tied") != std::string::npos, !tied.empty()) << trial;
     EXPECT_NE(notes.find(tied), std::string::npos) << notes;
   }
-  EXPECT_GT(num_tied, 20);
-  EXPECT_GT(num_explained, 20);
+  EXPECT_GT(num_tied, 8);
+  EXPECT_GT(num_explained, 8);
 }
 
 }  // namespace
