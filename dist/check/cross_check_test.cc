@@ -271,8 +271,11 @@ TEST(CrossCheck, ARankThatMissedADecisionHearsOfTheDivergenceLater) {
       return equal;
     };
     const auto check = *CrossCheck::Create(ranks, {}, std::chrono::seconds(1), collectives);
-    EXPECT_EQ(check->AgreeOnDivergence(std::vector<CrossCheckVerdict>(rank == 0 ? 1 : 0)).diverged,
-              rank == 0);
+    std::vector<CrossCheckVerdict> failed(rank == 0 ? 1 : 0);
+    for (CrossCheckVerdict& verdict : failed) verdict.set_worst_outcome(DIFFERENT);
+    const CrossCheck::Decision decision = check->AgreeOnDivergence(failed);
+    EXPECT_EQ(decision.diverged, rank == 0);
+    EXPECT_FALSE(decision.verdict.has_value()) << "nobody acts alone";
     is_first = false;
     if (rank == 0) decided.set_value();
     if (rank == 1) gave_up.set_value();

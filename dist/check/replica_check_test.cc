@@ -309,7 +309,9 @@ TEST(ReplicaCheck, WithAToleranceThoseThatNobodyOfAMajorityAgreesWithAreNamed) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 60; ++trial) {
     std::vector<double> biases(2 + random() % 5);
-    for (double& bias : biases) bias = (random() % 4 == 0 ? 2 : 0) + 0.4 * static_cast<double>(random() % 4);
+    const double step = trial % 3 == 0 ? 0.1 : 0.4;
+    for (double& bias : biases)
+      bias = (random() % 4 == 0 ? 20 : 4) * 0.1 + step * static_cast<double>(random() % 4);
     const auto agree = [](double a, double b) { return std::abs(a - b) <= 0.5; };
     const auto num_like = [&](double bias) {
       return std::count_if(biases.begin(), biases.end(), [&](double other) { return agree(bias, other); });

@@ -43,14 +43,16 @@ TEST(TensorSelection, GradientsHaveNamesOfTheirOwn) {
   const float number = 1;
   const Value leaf = TensorView(&number, {});
   const Value tensors = ValueMap{{"w", leaf}, {"grads", ValueMap{{"w", leaf}}}};
-  const Value grads = ValueMap{{"w", leaf}};
+  const Value grads = ValueMap{{"v", leaf}, {"w", leaf}};
   const auto names = [&tensors](const Value* gradients) {
     std::vector<std::string> names;
-    for (const NamedTensor& tensor : ListTensorsAndGrads(tensors, gradients)) names.push_back(tensor.path);
+    for (const NamedTensor& tensor : ListTensorsAndGrads(tensors, gradients, {"grads.w", "w"}, {"w", "v"})) {
+      names.push_back(tensor.path);
+    }
     return names;
   };
-  EXPECT_EQ(names(nullptr), (std::vector<std::string>{"w", "grads.w"}));
-  EXPECT_EQ(names(&grads), (std::vector<std::string>{"w", "tensors.grads.w", "grads.w"}));
+  EXPECT_THAT(names(nullptr), ElementsAre("grads.w", "w"));
+  EXPECT_THAT(names(&grads), ElementsAre("tensors.grads.w", "w", "grads.w", "grads.v"));
 }
 
 TEST(TensorSelection, OnlyTheKindsAskedForAreChecked) {
