@@ -7,6 +7,8 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -228,12 +230,6 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
 TEST(CompareTensors, SaysOfRandomFloatsWhatTheDefinitionSays) { CompareRandomTensors<float>(300, 1); }
 TEST(CompareTensors, SaysOfRandomDoublesWhatTheDefinitionSays) { CompareRandomTensors<double>(300, 2); }
 
-// A tree as it would be printed, and the elements that its tensors view.
-struct Tree {
-  Value value;
-  std::string text;
-};
-
 // Numbers that live as long as the test.
 const float* Numbers() {
   static const std::vector<float>& numbers = *[] {
@@ -248,71 +244,184 @@ const float* Numbers() {
 const char* const kNames[] = {"a",     "b.c",   "x/y",   "..", "",     "[0]",
                               "ta\nb", "größe", "grads", "*",  "\xff", "%s"};
 
-Tree RandomTree(Random& random, int depth) {
-  switch (depth == 0 ? random() % 4 : random() % 6) {
-    case 0: {
-      const auto size = static_cast<int64_t>(1 + random() % 3);
-      const auto first = random() % 4;
-      return {TensorView(Numbers() + first, {size}), absl::StrCat("tensor ", first, " ", size)};
-    }
-    case 1: {
-      const auto number = static_cast<int64_t>(random() % 3);
-      return {number, absl::StrCat("number ", number)};
-    }
-    case 2: {
-      const std::string text(random() % 3, 'x');
-      return {text, absl::StrCat("text ", text)};
-    }
-    case 3: {
-      // Compared as the number that it is.
-      const bool flag = random() % 2 == 0;
-      return {flag, absl::StrCat("number ", flag)};
-    }
-    case 4: {
-      Value::List list;
-      std::string text = "[";
-      for (uint64_t i = random() % 3; i > 0; --i) {
-        Tree element = RandomTree(random, depth - 1);
-        list.push_back(std::move(element.value));
-        absl::StrAppend(&text, element.text, ",");
-      }
-      // Lists of numbers are one tensor; a text keeps it a list.
-      list.push_back(Value("end"));
-      return {list, text + "]"};
-    }
-    default: {
-      ValueMap map;
-      std::string text = "{";
-      std::vector<std::string> names(std::begin(kNames), std::end(kNames));
-      std::shuffle(names.begin(), names.end(), random);
-      names.resize(random() % 4);
-      std::sort(names.begin(), names.end());
-      for (const std::string& name : names) {
-        Tree element = RandomTree(random, depth - 1);
-        map.Insert(name, std::move(element.value));
-        absl::StrAppend(&text, name, ":", element.text, ",");
-      }
-      return {map, text + "}"};
-    }
-  }
+template <typename T>
+Value TensorOf(std::vector<double> numbers) {
+  const auto owner = std::make_shared<const std::vector<T>>(numbers.begin(), numbers.end());
+  return Tensor{TensorView(owner->data(), {static_cast<int64_t>(owner->size())}), owner};
 }
 
-TEST(CompareTrees, AreEqualIfTheyPrintTheSame) {
-  Random random(3);
-  int num_equal = 0;
-  for (int trial = 0; trial < 2000; ++trial) {
-    const Random before = random;
-    const Tree a = RandomTree(random, 3);
-    // Half of the time made of the same numbers, but for some that are drawn anew.
-    Random again = trial % 2 == 0 ? before : random;
-    Tree b = RandomTree(again, 3);
-    const TreeComparison comparison = CompareTrees(a.value, b.value);
-    ASSERT_EQ(comparison.verdict() == Verdict::kEqual, a.text == b.text) << a.text << "\n" << b.text;
-    ASSERT_EQ(CompareTrees(b.value, a.value).verdict() == Verdict::kEqual, a.text == b.text);
-    num_equal += a.text == b.text ? 1 : 0;
+// Draws the same tree from the same state of `random`, but for what `changes`, if there are any, changes.
+Value RandomTree(Random& random, int depth, Random* changes) {
+  const auto changed = [&] { return changes != nullptr && (*changes)() % 15 == 0; };
+  Random drawn(random());
+  if (changed()) drawn.seed((*changes)());
+  const uint64_t kind = depth == 3 ? 4 : drawn() % (depth == 0 ? 4 : 7);
+  if (kind == 0) return drawn() % 4 == 0 ? Value() : Value(std::string(drawn() % 3, 'x'));
+  if (kind < 4) {
+    const bool is_wide = (drawn() % 3 == 0) != changed();
+    std::vector<double> numbers(kind == 1 ? 1 : drawn() % 3);
+    for (double& number : numbers) {
+      // A little more is within the tolerance of float32, and not of float64.
+      number = 1000 * (1 + static_cast<double>(drawn() % 3) + changed()) * (changed() ? 1 + 0x1p-20 : 1);
+    }
+    if (kind == 1) return is_wide ? Value(numbers[0]) : Value(static_cast<int64_t>(numbers[0]));
+    return is_wide ? TensorOf<double>(numbers) : TensorOf<float>(numbers);
   }
-  EXPECT_GT(num_equal, 1000);
-  EXPECT_LT(num_equal, 1900);
+  std::vector<std::string> names(std::begin(kNames), std::end(kNames));
+  std::shuffle(names.begin(), names.end(), drawn);
+  names.resize(drawn() % 4);
+  std::vector<std::pair<std::string, Value>> children;
+  for (const std::string& name : names) {
+    Value child = RandomTree(drawn, depth - 1, changes);
+    if (!changed()) children.emplace_back(name, child);
+  }
+  if (changed()) children.emplace_back("new", TensorOf<float>({1000}));
+  if (changed()) std::reverse(children.begin(), children.end());
+  ValueMap map;
+  Value::List list;
+  for (const auto& [name, child] : children) {
+    map.Insert(name, child);
+    list.push_back(child);
+  }
+  return kind == 6 ? Value(list) : Value(map);
+}
+
+// The result of CompareTrees() by its definition, but for that of two tensors.
+struct Definition {
+  const CompareOptions& options;
+  std::vector<std::pair<std::string, CompareStatus>> statuses = {};
+  int64_t num_elements = 0;
+  bool left_out = false;
+
+  static bool HasItems(const Value& value) {
+    return value.is_list() || (value.is_tensor() && !value.tensor().view.shape().empty());
+  }
+
+  static std::vector<std::pair<std::string, Value>> Children(const Value& value) {
+    std::vector<std::pair<std::string, Value>> children;
+    if (value.is_map()) children.assign(value.map().begin(), value.map().end());
+    for (size_t i = 0; value.is_list() && i < value.list().size(); ++i) {
+      children.emplace_back(std::to_string(i), value.list()[i]);
+    }
+    for (int64_t i = 0; value.is_tensor() && HasItems(value) && i < value.tensor().view.shape()[0]; ++i) {
+      children.emplace_back(std::to_string(i), ItemOf(value.tensor(), i));
+    }
+    return children;
+  }
+
+  void AddAll(const std::string& path, CompareStatus status, const Value& value) {
+    if (value.is_tensor() || Children(value).empty()) return (void)statuses.emplace_back(path, status);
+    for (const auto& [name, child] : Children(value)) AddAll(JoinPath(path, name), status, child);
+  }
+
+  void AddOneSided(const std::string& path, CompareStatus status, const ValueMap& of, const ValueMap& other) {
+    const bool is_allowed = status == CompareStatus::kMissing ? options.allow_missing : options.allow_extra;
+    for (const auto& [name, child] : of) {
+      if (other.Find(name) != nullptr) continue;
+      left_out = left_out || is_allowed;
+      if (!is_allowed) AddAll(JoinPath(path, name), status, child);
+    }
+  }
+
+  static std::vector<std::string> Common(const ValueMap& of, const ValueMap& other) {
+    std::vector<std::string> names;
+    for (const auto& [name, child] : of) {
+      if (other.Find(name) != nullptr) names.push_back(name);
+    }
+    return names;
+  }
+
+  void CompareNumbers(const std::string& path, const Value& a, const Value& b) {
+    TensorCompareOptions chosen = options.tensors;
+    chosen.compare_dtype = chosen.compare_dtype && a.is_tensor() && b.is_tensor();
+    if (options.default_tolerances) chosen.tolerance = DefaultTolerance(AsTensor(b)->view.dtype());
+    for (const PathTolerance& of_path : options.path_tolerances) {
+      const std::string prefix = of_path.glob.substr(0, of_path.glob.size() - 1);
+      if (path.rfind(prefix, 0) != 0) continue;
+      chosen.tolerance = of_path.tolerance;
+      break;
+    }
+    num_elements += AsTensor(b)->view.num_elements();
+    statuses.emplace_back(path, CompareTensors(*AsTensor(a), *AsTensor(b), chosen).status);
+  }
+
+  void Compare(const std::string& path, const Value& a, const Value& b) {
+    if (AsTensor(a).has_value() && AsTensor(b).has_value()) return CompareNumbers(path, a, b);
+    if (a.is_map() && b.is_map()) {
+      for (const auto& [name, child] : a.map()) {
+        const Value* const other = b.map().Find(name);
+        if (other != nullptr) Compare(JoinPath(path, name), child, *other);
+        if (other == nullptr) AddOneSided(path, CompareStatus::kMissing, ValueMap{{name, child}}, b.map());
+      }
+      AddOneSided(path, CompareStatus::kExtra, b.map(), a.map());
+      if (options.compare_order && Common(a.map(), b.map()) != Common(b.map(), a.map())) {
+        statuses.emplace_back(path, CompareStatus::kOrderDiffers);
+      }
+    } else if (HasItems(a) && HasItems(b)) {
+      const auto of_a = Children(a), of_b = Children(b);
+      if (of_a.size() != of_b.size()) statuses.emplace_back(path, CompareStatus::kLengthDiffers);
+      for (size_t i = 0; i < std::min(of_a.size(), of_b.size()); ++i) {
+        Compare(JoinPath(path, of_a[i].first), of_a[i].second, of_b[i].second);
+      }
+    } else if (a.kind() != b.kind()) {
+      statuses.emplace_back(path, CompareStatus::kKindDiffers);
+    } else if (a.kind() == Value::Kind::kString && a.string_value() != b.string_value()) {
+      statuses.emplace_back(path, CompareStatus::kMismatch);
+    }
+  }
+};
+
+TEST(CompareTrees, SaysOfAnyTreesWhatTheDefinitionSays) {
+  Random random(3);
+  std::map<Verdict, int> verdicts;
+  for (int trial = 0; trial < 4000; ++trial) {
+    const auto one_in = [&](uint64_t n) { return random() % n == 0; };
+    Random again = random;
+    const Value a = RandomTree(again, 3, nullptr);
+    const Value b = RandomTree(random, 3, trial % 4 == 0 ? nullptr : &again);
+    CompareOptions options;
+    options.allow_missing = one_in(3);
+    options.allow_extra = one_in(3);
+    options.allow_empty = one_in(2);
+    options.compare_order = one_in(2);
+    options.default_tolerances = one_in(3);
+    options.tensors.compare_dtype = one_in(2);
+    options.tensors.tolerance.atol = one_in(3) ? 1000 : 0;
+    for (const auto& [glob, atol] : {std::pair("a*", 0.01), {"*", 1500.0}}) {
+      if (!one_in(4)) continue;
+      options.path_tolerances.emplace_back().glob = glob;
+      options.path_tolerances.back().tolerance.atol = atol;
+    }
+    Definition expected{options};
+    expected.Compare("", a, b);
+    const auto& statuses = expected.statuses;
+    const auto passes = [](const auto& of) { return Passes(of.second); };
+    const bool all_pass = std::all_of(statuses.begin(), statuses.end(), passes);
+    const bool is_empty = expected.num_elements == 0 && all_pass;
+    const bool agree = options.allow_empty && !expected.left_out && is_empty;
+    const Verdict verdict = !all_pass            ? Verdict::kDifferent
+                            : is_empty && !agree ? Verdict::kCouldNotCompare
+                                                 : Verdict::kEqual;
+    if (statuses.empty() && !agree) expected.statuses.emplace_back("", CompareStatus::kEmpty);
+    const TreeComparison comparison = CompareTrees(a, b, options);
+    std::vector<std::pair<std::string, CompareStatus>> found;
+    bool all_bits = true;
+    for (const NamedComparison& result : comparison.results) {
+      found.emplace_back(result.path, result.comparison.status);
+      all_bits = all_bits && result.comparison.status == CompareStatus::kBitwiseEqual;
+    }
+    ASSERT_EQ(found, statuses) << trial;
+    ASSERT_EQ(comparison.agree_without_elements, agree) << trial;
+    ASSERT_EQ(comparison.verdict(), verdict) << trial;
+    ASSERT_EQ(comparison.bitwise_equal(), verdict == Verdict::kEqual && all_bits) << trial;
+    const auto first = std::find_if_not(found.begin(), found.end(), passes);
+    ASSERT_EQ(comparison.first_failure(),
+              first == found.end() ? nullptr : &comparison.results[first - found.begin()]);
+    ++verdicts[verdict];
+  }
+  for (const Verdict verdict : {Verdict::kEqual, Verdict::kDifferent, Verdict::kCouldNotCompare}) {
+    EXPECT_GT(verdicts[verdict], 200) << Name(verdict);
+  }
 }
 
 // A dump of which one byte was changed, or the end cut off, is an error, differs, or reads as the same.

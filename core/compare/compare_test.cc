@@ -5,18 +5,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <functional>
 #include <limits>
 #include <random>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/compare/report.h"
+#include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/dump/json_reader.h"
 #include "ott/core/dump/json_writer.h"
@@ -60,116 +61,48 @@ class CompareTest : public testing::Test {
   const TensorView b_{other_, {2}};
 };
 
-TEST_F(CompareTest, DifferencesAreReportedByPath) {
-  const Value reference =
-      ValueMap{{"a", a_}, {"gone", ValueMap{{"x", a_}, {"y", 1}}}, {"list", Value::List{a_, "s", 1}}};
-  const Value current = ValueMap{{"list", Value::List{b_, "t"}}, {"a", b_}, {"new", a_}};
-  const TreeComparison comparison = CompareTrees(reference, current);
-  EXPECT_THAT(
-      Statuses(comparison),
-      ElementsAre(Pair("a", CompareStatus::kMismatch), Pair("gone.x", CompareStatus::kMissing),
-                  Pair("gone.y", CompareStatus::kMissing), Pair("list", CompareStatus::kLengthDiffers),
-                  Pair("list.0", CompareStatus::kMismatch), Pair("list.1", CompareStatus::kMismatch),
-                  Pair("new", CompareStatus::kExtra)));
-  EXPECT_EQ(comparison.verdict(), Verdict::kDifferent);
-  EXPECT_EQ(comparison.first_failure()->path, "a");
-}
-
-TEST_F(CompareTest, MissingOrExtraTensorsPassWhereAllowed) {
-  const Value both = ValueMap{{"a", a_}, {"b", b_}};
-  const Value one = ValueMap{{"a", a_}};
-  CompareOptions options;
-  options.allow_missing = true;
-  EXPECT_EQ(CompareTrees(both, one, options).verdict(), Verdict::kEqual);
-  EXPECT_EQ(CompareTrees(one, both, options).verdict(), Verdict::kDifferent);
-  EXPECT_EQ(CompareTrees(both, ValueMap(), options).verdict(), Verdict::kCouldNotCompare);
-  EXPECT_EQ(CompareDumps(WriteDumpOf(one, &one), WriteDumpOf(one), options).verdict(), Verdict::kEqual);
-  options.allow_extra = true;
-  EXPECT_EQ(CompareTrees(one, both, options).verdict(), Verdict::kEqual);
-  EXPECT_EQ(CompareDumps(WriteDumpOf(one), WriteDumpOf(one, &one), options).verdict(), Verdict::kEqual);
-}
-
-TEST_F(CompareTest, OrderOfNamesIsADifferenceOnlyWhereAskedFor) {
-  const Value reference = ValueMap{{"a", a_}, {"b", b_}};
-  const Value current = ValueMap{{"b", b_}, {"a", a_}};
-  EXPECT_TRUE(CompareTrees(reference, current).bitwise_equal());
+TEST_F(CompareTest, OrderIsToldByTheFirstNamesThatDiffer) {
   CompareOptions options;
   options.compare_order = true;
-  EXPECT_TRUE(CompareTrees(reference, reference, options).bitwise_equal());
-  // The names that both have, in the order of each.
-  options.allow_missing = options.allow_extra = true;
-  std::mt19937 random(1);
-  for (int trial = 0; trial < 200; ++trial) {
-    std::vector<std::string> names[2];
-    ValueMap maps[2];
-    for (const int side : {0, 1}) {
-      std::vector<std::string> all = {"a", "b", "c", "d", "e"};
-      std::shuffle(all.begin(), all.end(), random);
-      all.resize(2 + random() % 4);
-      names[side] = all;
-      for (const std::string& name : all) maps[side].Insert(name, a_);
-    }
-    std::vector<std::string> common[2];
-    for (const int side : {0, 1}) {
-      std::copy_if(names[side].begin(), names[side].end(), std::back_inserter(common[side]),
-                   [&](const std::string& name) { return maps[1 - side].Find(name) != nullptr; });
-    }
-    const auto first = std::mismatch(common[0].begin(), common[0].end(), common[1].begin());
-    const TreeComparison comparison = CompareTrees(maps[0], maps[1], options);
-    if (first.first == common[0].end()) {
-      EXPECT_NE(comparison.verdict(), Verdict::kDifferent);
-      continue;
-    }
-    EXPECT_EQ(comparison.first_failure()->comparison.status, CompareStatus::kOrderDiffers);
-    EXPECT_EQ(comparison.first_failure()->comparison.detail,
-              "the reference has \"" + *first.first + "\" where the current has \"" + *first.second + "\"");
+  const Value reference = ValueMap{{"a", a_}, {"gone", a_}, {"b", b_}, {"c", b_}};
+  const Value current = ValueMap{{"new", a_}, {"newer", a_}, {"a", a_}, {"c", b_}, {"b", b_}};
+  EXPECT_EQ(CompareTrees(reference, current, options).results.back().comparison.detail,
+            "the reference has \"b\" where the current has \"c\"");
+}
+
+TEST_F(CompareTest, GradientsThatOnlyOneDumpHasAreADifferenceUnlessTheyAreAllowed) {
+  const Value tree = ValueMap{{"a", a_}};
+  for (const auto& [has, status, detail] :
+       {std::tuple(0, CompareStatus::kMissing, "the current dump has none"),
+        {1, CompareStatus::kExtra, "the reference dump has none"}}) {
+    const std::string reference = WriteDumpOf(tree, has == 0 ? &tree : nullptr);
+    const std::string current = WriteDumpOf(tree, has == 1 ? &tree : nullptr);
+    const TreeComparison comparison = CompareDumps(reference, current);
+    EXPECT_THAT(Statuses(comparison),
+                ElementsAre(Pair("a", CompareStatus::kBitwiseEqual), Pair("grads", status)));
+    EXPECT_EQ(comparison.first_failure()->comparison.detail, detail);
+    CompareOptions options;
+    (has == 0 ? options.allow_missing : options.allow_extra) = true;
+    EXPECT_EQ(CompareDumps(reference, current, options).verdict(), Verdict::kEqual);
+    EXPECT_EQ(CompareDumps(current, reference, options).verdict(), Verdict::kDifferent);
+    // A tensor that is left out was not found to agree.
+    const std::string nothing = WriteDumpOf(ValueMap()), only_gradients = WriteDumpOf(ValueMap(), &tree);
+    EXPECT_EQ((has == 0 ? CompareDumps(only_gradients, nothing, options)
+                        : CompareDumps(nothing, only_gradients, options))
+                  .verdict(),
+              Verdict::kCouldNotCompare);
   }
 }
 
-TEST_F(CompareTest, KindsAreToldApart) {
-  const TreeComparison comparison = CompareTrees(ValueMap{{"a", a_}}, ValueMap{{"a", ValueMap{{"b", a_}}}});
-  EXPECT_THAT(Statuses(comparison), ElementsAre(Pair("a", CompareStatus::kKindDiffers)));
-  EXPECT_EQ(comparison.results[0].comparison.detail, "reference tensor, current map");
-  EXPECT_THAT(Statuses(CompareTrees(ValueMap{{"a", Value()}, {"b", a_}}, ValueMap{{"a", "x"}, {"b", a_}})),
-              ElementsAre(Pair("a", CompareStatus::kKindDiffers), Pair("b", CompareStatus::kBitwiseEqual)));
-}
-
-TEST_F(CompareTest, TreesThatAgreeWithoutElementsAreEqualUnlessThatIsRefused) {
-  CompareOptions refuse;
-  refuse.allow_empty = false;
-  const TensorView empty(nullptr, DType::kFloat32, {0});
-  const Value trees[] = {ValueMap(), ValueMap{{"a", "x"}}, ValueMap{{"a", Value()}}, ValueMap{{"a", empty}}};
-  for (const Value& tree : trees) {
-    EXPECT_TRUE(CompareTrees(tree, tree).bitwise_equal());
-    EXPECT_EQ(CompareTrees(tree, tree, refuse).verdict(), Verdict::kCouldNotCompare);
-  }
-  EXPECT_TRUE(CompareDumps(WriteDumpOf(trees[0]), WriteDumpOf(trees[0])).bitwise_equal());
-  EXPECT_EQ(ToText(CompareTrees(trees[1], trees[1])), "equal (bit for bit): no numbers on either side\n");
-}
-
-TEST_F(CompareTest, NothingToCompareIsNotEqual) {
+TEST_F(CompareTest, NothingIsEqualToNothingOrCouldNotBeCompared) {
   EXPECT_EQ(TreeComparison().verdict(), Verdict::kCouldNotCompare);
-  EXPECT_EQ(CompareTrees(ValueMap{{"a", "x"}}, ValueMap{{"a", "y"}}).verdict(), Verdict::kDifferent);
-  EXPECT_EQ(CompareTrees(ValueMap(), ValueMap{{"a", "x"}}).verdict(), Verdict::kDifferent);
-  // A tensor that is left out was not found to agree.
-  CompareOptions options;
-  options.allow_missing = options.allow_extra = true;
-  const Value some = ValueMap{{"a", a_}};
-  EXPECT_EQ(CompareTrees(some, ValueMap(), options).verdict(), Verdict::kCouldNotCompare);
-  EXPECT_EQ(CompareTrees(ValueMap(), some, options).verdict(), Verdict::kCouldNotCompare);
-  const Value nothing = ValueMap();
-  EXPECT_EQ(CompareDumps(WriteDumpOf(nothing, &some), WriteDumpOf(nothing), options).verdict(),
-            Verdict::kCouldNotCompare);
-}
-
-TEST_F(CompareTest, NumbersListsOfNumbersAndTensorsAreComparedAsNumbers) {
-  CompareOptions options;
-  options.tensors.compare_dtype = false;
-  const Value list = ValueMap{{"a", Value::List{1, 2.0}}};
-  EXPECT_EQ(CompareTrees(list, ValueMap{{"a", a_}}, options).verdict(), Verdict::kEqual);
-  EXPECT_EQ(CompareTrees(ValueMap{{"a", b_}}, list, options).verdict(), Verdict::kDifferent);
-  EXPECT_EQ(CompareTrees(ValueMap{{"a", 1}}, ValueMap{{"a", TensorView(one_, {})}}).verdict(),
-            Verdict::kEqual);
+  EXPECT_TRUE(CompareDumps(WriteDumpOf(ValueMap()), WriteDumpOf(ValueMap())).bitwise_equal());
+  const auto summary = [](const Value& reference, const Value& current) {
+    return SummaryText(CompareTrees(ValueMap{{"a", reference}}, ValueMap{{"a", current}}));
+  };
+  EXPECT_EQ(summary("x", "x"), "equal (bit for bit): no numbers on either side");
+  EXPECT_EQ(summary(a_, a_), "equal (bit for bit): 1 bitwise equal");
+  EXPECT_EQ(summary(0.0, -0.0), "equal (not bit for bit): 1 equal");
 }
 
 TEST_F(CompareTest, ResultsComeInTheOrderOfAdding) {
@@ -230,8 +163,9 @@ TEST_F(CompareTest, ImagesAreComparedAsImages) {
   const std::string other_image = WriteDumpOf(other_tree, nullptr, DumpFormat::kImageI);
   const auto pixels = [](CompareStatus status) { return Pair("a.0.tensor_image.pixels", status); };
   const auto range_is = [](CompareStatus status) { return Pair("a.0.tensor_image.original_range", status); };
-  EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(tree, nullptr, DumpFormat::kImageI))),
-              ElementsAre(Pair("a.0", CompareStatus::kBitwiseEqual)));
+  const TreeComparison same = CompareDumps(image, WriteDumpOf(tree, nullptr, DumpFormat::kImageI));
+  EXPECT_THAT(Statuses(same), ElementsAre(Pair("a.0", CompareStatus::kBitwiseEqual)));
+  EXPECT_EQ(same.results[0].comparison.num_elements, 4);
   const TreeComparison by_digest = CompareDumps(image, WriteDumpOf(tree));
   EXPECT_THAT(Statuses(by_digest), ElementsAre(Pair("a.0", CompareStatus::kBitwiseEqual)));
   EXPECT_EQ(by_digest.results[0].comparison.cosine_similarity, 1);
@@ -269,6 +203,13 @@ TEST_F(CompareTest, StatisticsTellNothingWithoutADigest) {
     EXPECT_THAT(Statuses(CompareTrees(statistics("max"), other)),
                 ElementsAre(Pair("a", CompareStatus::kCouldNotCompare)));
   }
+  const float range[4] = {0, 1, 2, 1000};
+  const std::string image =
+      WriteDumpOf(ValueMap{{"b", TensorView(range, {1, 2, 2})}}, nullptr, DumpFormat::kImageI);
+  ASSERT_EQ(unlink((image + "/manifest.json").c_str()), 0);
+  const Value image_tree = ReadDump(image)->tensors.map().Find("b")->list()[0];
+  const TreeComparison both = CompareTrees(statistics("max"), ValueMap{{"a", image_tree}});
+  EXPECT_EQ(both.results[0].comparison.detail, "there is no digest, and only statistics were dumped");
   EXPECT_EQ(CompareTrees(statistics("max"), ValueMap{{"a", 4}}).verdict(), Verdict::kDifferent);
   EXPECT_THAT(Statuses(CompareTrees(statistics("max"), ValueMap())),
               ElementsAre(Pair("a", CompareStatus::kMissing)));
@@ -318,13 +259,6 @@ TEST_F(CompareTest, DumpWithoutDTypesHasTheSameNumbersWhereBitsAreAskedFor) {
   EXPECT_EQ(CompareDumps(reference, python_dump(1e-45f), options).verdict(), Verdict::kDifferent);
 }
 
-TEST_F(CompareTest, GradientsOfOneDumpAloneAreADifference) {
-  const Value tree = ValueMap{{"a", a_}};
-  const TreeComparison comparison = CompareDumps(WriteDumpOf(tree, &tree), WriteDumpOf(tree));
-  EXPECT_EQ(comparison.verdict(), Verdict::kDifferent);
-  EXPECT_EQ(comparison.first_failure()->path, "grads");
-}
-
 TEST_F(CompareTest, UnreadableDumpsCouldNotBeCompared) {
   const std::string good = WriteDumpOf(ValueMap{{"a", a_}});
   EXPECT_EQ(CompareDumps(good, "/no/such/dump").verdict(), Verdict::kCouldNotCompare);
@@ -364,29 +298,98 @@ TEST_F(CompareTest, FilesThatAreNotWhatTheManifestSaysCouldNotBeCompared) {
               HasSubstr("is not the [3, 2] float32 of the manifest"));
 }
 
-TEST_F(CompareTest, TextReportSaysWhatAPersonNeeds) {
-  const TreeComparison comparison =
-      CompareTrees(ValueMap{{"a", a_}, {"b", a_}, {"c", a_}}, ValueMap{{"a", a_}, {"b", b_}});
-  EXPECT_EQ(ToText(comparison), R"(b: mismatch
-  1 of 2 elements (50 %) are out of tolerance
-  max abs error 1 at [1], max rel error 0.5 at [1]
-  mean abs error 0.5, RMSE 0.707107, cosine similarity 0.989949494
-  b[1]: current 3, dumped 2, difference (current - dumped) 1
-  first difference in bits at [1]: reference 2, current 3, flipped bit 22, 4194304 ULP apart
-  smallest tolerance that passes: atol 1, or rtol 0.5
-c: missing: a tensor
-different: 1 bitwise equal, 1 mismatch, 1 missing
-)");
-  EXPECT_THAT(ToText(comparison, 1), HasSubstr("... and 1 more\n"));
+// Each figure is another number.
+NamedComparison AllFigures() {
+  TensorComparison figures;
+  figures.status = CompareStatus::kMismatch;
+  figures.shape = {2, 3};
+  figures.num_elements = 6;
+  figures.num_mismatched = 3;
+  figures.num_bits_differ = 4;
+  figures.max_abs_error = ErrorAt{1.5, 4, {1, 1}};
+  figures.max_rel_error = ErrorAt{0.25, 2, {0, 2}};
+  figures.mean_abs_error = 0.5;
+  figures.root_mean_square_error = 0.75;
+  figures.cosine_similarity = 0.875;
+  figures.max_ulp_distance = 7;
+  figures.num_nan_reference = 10;
+  figures.num_nan_current = 20;
+  figures.num_inf_reference = 30;
+  figures.num_inf_current = 40;
+  figures.passing_atol = 1.25;
+  figures.passing_rtol = 0.125;
+  ElementDifference worst;
+  worst.position = 4;
+  worst.index = {1, 1};
+  worst.difference = -2;
+  worst.reference_text = "3";
+  worst.current_text = "1";
+  figures.worst = {worst};
+  BitDifference bits;
+  bits.element.position = 1;
+  bits.element.index = {0, 1};
+  bits.element.reference_text = "5";
+  bits.element.current_text = "6";
+  bits.flipped_bits = {3};
+  bits.ulp_distance = 9;
+  figures.first_bit_difference = bits;
+  return {"a", figures};
 }
 
-TEST_F(CompareTest, NoInfiniteToleranceIsCalledOneThatPasses) {
-  const float with_nan[] = {1, std::nanf("")}, zeros[] = {0, 2};
-  const Value a = ValueMap{{"x", a_}};
-  const std::string nan = ToText(CompareTrees(a, ValueMap{{"x", TensorView(with_nan, {2})}}));
-  EXPECT_THAT(nan, AllOf(HasSubstr("  no tolerance passes\n"), Not(HasSubstr("tol inf"))));
-  const std::string zero = ToText(CompareTrees(ValueMap{{"x", TensorView(zeros, {2})}}, a));
-  EXPECT_THAT(zero, AllOf(HasSubstr("passes: atol 1\n"), Not(HasSubstr("tol inf"))));
+NamedComparison Missing(const std::string& path) {
+  NamedComparison missing{path, {}};
+  missing.comparison.status = CompareStatus::kMissing;
+  missing.comparison.detail = "a tensor";
+  return missing;
+}
+
+NamedComparison Within(const std::string& path, double error) {
+  NamedComparison within{path, {}};
+  within.comparison.status = CompareStatus::kWithinTolerance;
+  within.comparison.max_abs_error = ErrorAt{error, 0, {}};
+  return within;
+}
+
+TEST_F(CompareTest, TextReportSaysWhatAPersonNeeds) {
+  const TreeComparison all = {
+      {Within("x", 0.25), AllFigures(), Within("y", 0.5), Missing("c"), Within("z", 0.3)}};
+  const std::string nan = "  NaN: reference 10, current 20; infinite: reference 30, current 40\n";
+  const std::string passing = "  smallest tolerance that passes: atol 1.25, or rtol 0.125\n";
+  const std::string a = R"(a: mismatch
+  3 of 6 elements (50 %) are out of tolerance
+  max abs error 1.5 at [1, 1], max rel error 0.25 at [0, 2]
+  mean abs error 0.5, RMSE 0.75, cosine similarity 0.875
+)" + nan + R"(  a[1,1]: current 1, dumped 3, difference (current - dumped) -2
+  first difference in bits at [0, 1]: reference 5, current 6, flipped bit 3, 9 ULP apart
+)" + passing;
+  const std::string end =
+      "largest error within tolerance: 0.5 in y\ndifferent: 3 within tolerance, 1 mismatch, 1 missing\n";
+  EXPECT_EQ(ToText(all), a + "c: missing: a tensor\n" + end);
+  EXPECT_EQ(ToText(all, 2), ToText(all));
+  EXPECT_EQ(ToText(all, 1), a + "... and 1 more\n" + end);
+
+  // NaN and infinities are told where there are any, and tolerances only where one passes.
+  const auto changed = [&](const std::function<void(TensorComparison&)>& change) {
+    NamedComparison figures = AllFigures();
+    change(figures.comparison);
+    return ToText({{figures}});
+  };
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (int64_t TensorComparison::*const kept :
+       {&TensorComparison::num_nan_reference, &TensorComparison::num_nan_current,
+        &TensorComparison::num_inf_reference, &TensorComparison::num_inf_current}) {
+    const auto keep = [&](int64_t number) {
+      return changed([&](TensorComparison& of) {
+        of.num_nan_reference = of.num_nan_current = of.num_inf_reference = of.num_inf_current = 0;
+        of.*kept = number;
+      });
+    };
+    EXPECT_THAT(keep(5), HasSubstr("  NaN: "));
+    EXPECT_THAT(keep(0), Not(HasSubstr("NaN")));
+  }
+  EXPECT_THAT(changed([](auto& of) { of.passing_rtol = kInfinity; }), HasSubstr("passes: atol 1.25\n"));
+  EXPECT_THAT(changed([](auto& of) { of.passing_atol = kInfinity; }),
+              AllOf(HasSubstr("  no tolerance passes\n"), Not(HasSubstr("smallest"))));
 }
 
 TEST_F(CompareTest, BitsAreNamedOnlyWhereFewFlipped) {
@@ -399,29 +402,20 @@ TEST_F(CompareTest, BitsAreNamedOnlyWhereFewFlipped) {
               HasSubstr("reference 2, current 2.00001, 42 ULP apart\n"));
 }
 
-TEST_F(CompareTest, TextReportSaysBothWhereValuesPassAndBitsDiffer) {
-  CompareOptions options;
-  options.tensors.tolerance.atol = 1;
-  EXPECT_EQ(ToText(CompareTrees(ValueMap{{"a", a_}}, ValueMap{{"a", b_}}, options)),
-            "largest error within tolerance: 1 in a\nequal (not bit for bit): 1 within tolerance\n");
-  EXPECT_EQ(ToText(CompareTrees(ValueMap{{"a", a_}}, ValueMap{{"a", a_}})),
-            "equal (bit for bit): 1 bitwise equal\n");
-}
-
 TEST_F(CompareTest, JsonReportHasAllFigures) {
-  std::string json = ToJson(CompareTrees(ValueMap{{"a", a_}, {"c", a_}}, ValueMap{{"a", b_}}));
+  std::string json = ToJson({{AllFigures(), Missing("c")}});
   json.erase(std::remove_if(json.begin(), json.end(), [](char c) { return c == ' ' || c == '\n'; }),
              json.end());
   EXPECT_EQ(
       json,
       R"({"verdict":"different","bitwise_equal":false,"results":[)"
-      R"({"path":"a","status":"mismatch","dtype":"float32","shape":[2],"num_elements":2,"num_mismatched":1,)"
-      R"("num_bits_differ":1,"max_abs_error":{"error":1.0,"index":[1]},"max_rel_error":{"error":0.5,"index":[1]},)"
-      R"("mean_abs_error":0.5,"root_mean_square_error":0.7071067811865476,"cosine_similarity":0.9899494936611664,)"
-      R"("max_ulp_distance":4194304,"num_nan_reference":0,"num_nan_current":0,"num_inf_reference":0,)"
-      R"("num_inf_current":0,"passing_atol":1.0,"passing_rtol":0.5,"worst":[{"position":1,"index":[1],)"
-      R"("reference":"2","current":"3","difference":1.0}],"first_bit_difference":{"position":1,"index":[1],)"
-      R"("reference":"2","current":"3","flipped_bits":[22],"ulp_distance":4194304}},)"
+      R"({"path":"a","status":"mismatch","dtype":"float32","shape":[2,3],"num_elements":6,"num_mismatched":3,)"
+      R"("num_bits_differ":4,"max_abs_error":{"error":1.5,"index":[1,1]},"max_rel_error":{"error":0.25,"index":[0,2]},)"
+      R"("mean_abs_error":0.5,"root_mean_square_error":0.75,"cosine_similarity":0.875,)"
+      R"("max_ulp_distance":7,"num_nan_reference":10,"num_nan_current":20,"num_inf_reference":30,)"
+      R"("num_inf_current":40,"passing_atol":1.25,"passing_rtol":0.125,"worst":[{"position":4,"index":[1,1],)"
+      R"("reference":"3","current":"1","difference":-2.0}],"first_bit_difference":{"position":1,"index":[0,1],)"
+      R"("reference":"5","current":"6","flipped_bits":[3],"ulp_distance":9}},)"
       R"({"path":"c","status":"missing","detail":"atensor"}]})");
 }
 
@@ -438,33 +432,13 @@ TEST_F(CompareTest, SummaryCountsEachStatusByName) {
 }
 
 TEST_F(CompareTest, CsvReportHasALineForEachResult) {
-  const std::string csv = ToCsv(CompareTrees(ValueMap{{"a", a_}, {"c,\"d", a_}}, ValueMap{{"a", b_}}));
-  const std::vector<std::string> lines = absl::StrSplit(csv, '\n');
-  ASSERT_EQ(lines.size(), 4u);
-  const auto columns = [](const std::string& line) { return std::count(line.begin(), line.end(), ','); };
-  EXPECT_EQ(lines[1].substr(0, 36), "a,mismatch,float32,[2],2,1,1,1.0,0.5");
-  EXPECT_EQ(columns(lines[1]), columns(lines[0]));
-  EXPECT_EQ(lines[2], "\"c,\"\"d\",missing,,,,,,,,,,,,,,,,,,a tensor");
-  EXPECT_EQ(columns(lines[2]), columns(lines[0]) + 1);
-}
-
-TEST_F(CompareTest, JsonAndCsvReportsHaveTheSameFigures) {
-  const TreeComparison comparison = CompareTrees(ValueMap{{"a", a_}}, ValueMap{{"a", b_}});
-  const Value report = ParseJson(ToJson(comparison)).value();
-  const ValueMap& figures = report.map().Find("results")->list()[0].map();
-  const std::vector<std::string> lines = absl::StrSplit(ToCsv(comparison), '\n');
-  const std::vector<std::string> names = absl::StrSplit(lines[0], ',');
-  const std::vector<std::string> fields = absl::StrSplit(lines[1], ',');
-  ASSERT_EQ(fields.size(), names.size());
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == "shape" || names[i] == "detail") continue;
-    const Value* figure = figures.Find(names[i]);
-    ASSERT_NE(figure, nullptr) << names[i];
-    if (figure->is_map()) figure = figure->map().Find("error");
-    const std::string text =
-        figure->kind() == Value::Kind::kString ? figure->string_value() : ToJson(*figure).value();
-    EXPECT_EQ(text, fields[i]) << names[i];
-  }
+  NamedComparison figures = AllFigures();
+  figures.comparison.detail = "why, then";
+  EXPECT_EQ(ToCsv({{figures, Missing("c,\"d")}}),
+            std::string(kCsvColumns) +
+                "\na,mismatch,float32,\"[2, "
+                "3]\",6,3,4,1.5,0.25,0.5,0.75,0.875,7,10,20,30,40,1.25,0.125,\"why, then\"\n"
+                "\"c,\"\"d\",missing,,,,,,,,,,,,,,,,,,a tensor\n");
 }
 
 TEST_F(CompareTest, JUnitReportFailsWhatDoesNotPass) {
@@ -485,49 +459,35 @@ TEST_F(CompareTest, JUnitReportFailsWhatDoesNotPass) {
               HasSubstr("tests=\"2\" failures=\"2\""));
 }
 
-TEST_F(CompareTest, TolerancesAreChosenByNameAndDType) {
-  const float reference[1] = {1000};
-  const float current[1] = {1000.5};
-  const Value left =
-      ValueMap{{"loose.w", TensorView(reference, {1})}, {"tight.w", TensorView(reference, {1})}};
-  const Value right = ValueMap{{"loose.w", TensorView(current, {1})}, {"tight.w", TensorView(current, {1})}};
-  CompareOptions options;
-  PathTolerance loose;
-  loose.glob = "loose.*";
-  loose.tolerance.rtol = 1e-3;
-  options.path_tolerances = {loose};
-  EXPECT_THAT(Statuses(CompareTrees(left, right, options)),
-              ElementsAre(Pair("loose.w", CompareStatus::kWithinTolerance),
-                          Pair("tight.w", CompareStatus::kMismatch)));
-
-  options.path_tolerances = {};
-  options.default_tolerances = true;
-  EXPECT_EQ(CompareTrees(left, right, options).verdict(), Verdict::kDifferent);
-  const float close[1] = {1000.001};
-  EXPECT_EQ(CompareTrees(ValueMap{{"a", TensorView(reference, {1})}}, ValueMap{{"a", TensorView(close, {1})}},
-                         options)
-                .verdict(),
-            Verdict::kEqual);
-}
-
-TEST_F(CompareTest, JsonReportHasDistancesThatOnlyAUint64Holds) {
-  const double reference[1] = {-2};
-  const double current[1] = {2};
-  const std::string json = ToJson(CompareTrees(TensorView(reference, {1}), TensorView(current, {1})));
-  EXPECT_THAT(json, HasSubstr("\"max_ulp_distance\": 9223372036854775808"));
-  EXPECT_THAT(json, HasSubstr("\"ulp_distance\": 9223372036854775808"));
+TEST(DefaultTolerance, IsThatOfTorchTesting) {
+  for (const auto& [dtype, rtol, atol] : {std::tuple(DType::kFloat32, 1.3e-6, 1e-5),
+                                          {DType::kBFloat16, 1.6e-2, 1e-5},
+                                          {DType::kFloat16, 1e-3, 1e-5},
+                                          {DType::kFloat64, 1e-7, 1e-7},
+                                          {DType::kComplex64, 1.3e-6, 1e-5},
+                                          {DType::kInt32, 0., 0.}}) {
+    EXPECT_EQ(DefaultTolerance(dtype).rtol, rtol) << Name(dtype);
+    EXPECT_EQ(DefaultTolerance(dtype).atol, atol) << Name(dtype);
+  }
 }
 
 TEST_F(CompareTest, JsonReportIsStrictJsonWhereFiguresAreNoNumbers) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const double reference[3] = {1, std::nan(""), 0};
-  const double current[3] = {kInfinity, -kInfinity, std::nan("")};
-  const std::string json = ToJson(CompareTrees(TensorView(reference, {3}), TensorView(current, {3})));
+  NamedComparison figures = AllFigures();
+  figures.comparison.mean_abs_error = std::nan("");
+  figures.comparison.max_rel_error->error = kInfinity;
+  figures.comparison.worst[0].difference = -kInfinity;
+  figures.comparison.max_ulp_distance = std::nullopt;
+  figures.comparison.first_bit_difference->ulp_distance = uint64_t{1} << 63;
+  const std::string json = ToJson({{figures}});
   JsonCursor cursor(json, JsonDialect::kStrict);
   std::string_view all;
   EXPECT_TRUE(cursor.Value(&all)) << json.substr(cursor.position(), 40);
-  EXPECT_THAT(json, HasSubstr("\"NaN\""));
-  EXPECT_THAT(json, HasSubstr("\"Infinity\""));
+  for (const char* const figure :
+       {"\"mean_abs_error\": \"NaN\"", "\"error\": \"Infinity\"", "\"difference\": \"-Infinity\"",
+        "\"max_ulp_distance\": null", "\"ulp_distance\": 9223372036854775808"}) {
+    EXPECT_THAT(json, HasSubstr(figure));
+  }
 }
 
 TEST_F(CompareTest, JsonReportStandsNamesThatAreNotUtf8) {
