@@ -231,6 +231,10 @@ TEST_F(OwnTimeTest, IsWhatIsNeitherInCollectivesNorWithoutACpu) {
       }
       EXPECT_EQ(arrivals, player.arrivals) << trial;
     }
+    // What an iteration that does not end has waited is none of the next ones'.
+    stopwatch_.Start("allreduce");
+    Pass(5);
+    stopwatch_.End("allreduce");
     stopwatch_.Disable();
     Enable();
   }
@@ -344,11 +348,13 @@ TEST_F(OwnTimeTest, CollectivesThatOverlapAreSubtractedOnce) {
     Pass(3);
     stopwatch_.End("allreduce");
     Pass(4);
+    slept_ns += 4'000'000;
     stopwatch_.End("inner_allreduce");
     stopwatch_.End("backward");
   });
   EXPECT_NEAR(Own(stats, "backward").all().seconds(), 0.005, 1e-6);
   EXPECT_NEAR(stats.own_work().time().all().seconds(), 0.005, 1e-6);
+  EXPECT_NEAR(stats.own_work().cpu_seconds(), kIterations * 0.005, 1e-6);
   const std::vector<StopwatchArrivals> arrivals = stopwatch_.TakeArrivals();
   ASSERT_EQ(arrivals.size(), 2u);
   EXPECT_EQ(arrivals[0].arrivals.back().inside, 10'000'000);
@@ -402,14 +408,48 @@ TEST_F(OwnTimeTest, OfAnInnerMeasurementOnlyIterationsWithTheCpuCount) {
   });
   ASSERT_TRUE(Own(stats, "attention").has_all());
   EXPECT_NEAR(Own(stats, "attention").all().seconds(), 0.010, 1e-6);
-  // One part in fifty of the work may be taken.
-  const StopwatchStats later = Train([&] {
-    const Stopwatch::Scope forward(stopwatch_, "forward");
-    const Stopwatch::Scope norm(stopwatch_, "norm");
-    Pass(50);
-    LoseCpu(1);
+  // One part in fifty of the work, without waiting, may be taken.
+  for (const uint64_t passes : {50, 30}) {
+    const std::string name = "norm of " + std::to_string(passes);
+    const StopwatchStats later = Train([&] {
+      {
+        const Stopwatch::Scope forward(stopwatch_, "forward");
+        const Stopwatch::Scope norm(stopwatch_, name);
+        Pass(passes);
+        LoseCpu(1);
+      }
+      const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
+      Pass(100);
+    });
+    EXPECT_NEAR(Own(later, name).all().seconds(), passes == 50 ? 0.051 : 0, 1e-6);
+  }
+}
+
+// It was read a moment ago, and what was taken since is no more than what the measurement took.
+TEST_F(OwnTimeTest, OfAMomentNoMoreIsTakenThanItTook) {
+  const StopwatchStats stats = Train([&] {
+    now_ns += 90'000;
+    taken_ns += 90'000;
+    const Stopwatch::Scope module(stopwatch_, "module norm");
+    now_ns += 20'000;
   });
-  EXPECT_NEAR(Own(later, "norm").all().seconds(), 0.051, 1e-6);
+  EXPECT_NEAR(Own(stats, "module norm").all().seconds(), 0, 20e-6);
+}
+
+TEST_F(OwnTimeTest, TheKernelIsAskedOnceInATenthOfAMillisecond) {
+  const auto train = [&] {
+    Train([&] {
+      for (int part = 0; part < 50; ++part) {
+        const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
+        now_ns += 10'000;
+      }
+      Pass(50);
+    });
+  };
+  train();
+  num_reads = 0;
+  train();
+  EXPECT_LE(num_reads, (kIterations + 1) * 7);
 }
 
 TEST_F(OwnTimeTest, WithoutACpuWhileAnArrivalIsTakenDownItIsNoLater) {

@@ -50,7 +50,6 @@ void WorkTracker::Clear() {
   waiting_ = 0;
   work_ = WorkTimeRecorder();
   own_work_ = {};
-  is_disturbed_ = false;
   has_short_iterations_ = false;
   finishing_thread_ = nullptr;
   since_count_ = {};
