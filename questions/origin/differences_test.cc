@@ -122,7 +122,7 @@ double GainOf(const std::vector<WrittenOp>& a, const std::vector<WrittenOp>& per
   collectives.Add(aligned, &aligned);
   Gains gains;
   gains.Add(aligned, collectives, 1);
-  return gains.MedianOf(of_a.ops[op].definition(), 1).value_or(-gains.LargestMedian());
+  return gains.MedianOf(of_a.ops[op].definition(), 1).value_or(-1 - gains.LargestMedian());
 }
 
 TEST(Gains, AreOfTheModuleOrIfThatRanTooRarelyOfTheName) {
@@ -158,7 +158,7 @@ TEST(Gains, AreOfRunsWhoseInputsDifferByAFiniteNumber) {
   for (const WrittenOp& other : {plain, infinite, infinite_after, Scale("", 0, 1, OpRole::kCollective)}) {
     WrittenOp a = plain;
     a.role = other.role;
-    EXPECT_EQ(GainOf({a}, {other}, 0), 0);
+    EXPECT_EQ(GainOf({a}, {other}, 0), -1);
   }
   // Another name, or direction, says nothing of it.
   WrittenOp other = plain, backward = plain;
@@ -168,8 +168,8 @@ TEST(Gains, AreOfRunsWhoseInputsDifferByAFiniteNumber) {
     WrittenOp perturbed = Scale("", 0.001f, 3);
     perturbed.name = a.name;
     perturbed.is_backward = a.is_backward;
-    EXPECT_NEAR(GainOf({a, a, a, a, plain}, {perturbed, perturbed, perturbed, perturbed, plain}, 4), -3, 0.3);
-    EXPECT_EQ(GainOf({a, a, a, plain}, {perturbed, perturbed, perturbed, plain}, 3), 0);
+    EXPECT_NEAR(GainOf({a, a, a, a, plain}, {perturbed, perturbed, perturbed, perturbed, plain}, 4), -4, 0.3);
+    EXPECT_EQ(GainOf({a, a, a, plain}, {perturbed, perturbed, perturbed, plain}, 3), -1);
   }
 }
 

@@ -357,13 +357,12 @@ absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs
                        "did not in the perturbed run; perturb more parameters, or by more ulps"));
     }
     // A difference without an origin came from where nothing was logged.
-    const bool can_tell = verdict.problems_size() == 0 && (perturbed != nullptr || !differs);
-    AddUnseen(compared, &verdict);
-    verdict.set_kind(can_tell ? OriginVerdict::NONE : OriginVerdict::UNKNOWN);
     if (differs && perturbed == nullptr) {
       verdict.add_problems(
           "operations differ whose differences came from other ranks, but none was found where they began");
     }
+    AddUnseen(compared, &verdict);
+    verdict.set_kind(verdict.problems_size() == 0 ? OriginVerdict::NONE : OriginVerdict::UNKNOWN);
   } else {
     Fill(*first->candidate, reference, current, *first, &verdict);
     DescribeSpread(first->aligned, first->candidate->pair, &verdict);

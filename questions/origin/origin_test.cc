@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
@@ -123,6 +124,11 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
             "INPUT linear in 10 on 0: input0; no operation that was logged made it, in either run; it may be "
             "of "
             "iterations 1 to 9, which were not logged: log them to see"},
+           {{"linear 5 > 10; @2; linear 5 > 10"},
+            {"linear 5 > 10; @2; linear 6 > 12"},
+            "INPUT linear in 2 on 0: input0; no operation that was logged made it, in either run; it may be "
+            "of "
+            "iterations 1 to 1, which were not logged: log them to see"},
            {{"@2; linear 5 > 10"},
             {"@2; linear 6 > 12"},
             "INPUT linear in 2 on 0: input0; no operation that was logged made it, in either run; it may be "
@@ -152,6 +158,10 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
            {{"f 1 > 2; g 1 > 3", "f 1 > 2; g 1 > 3"},
             {"f 1 > 2; g 1 > 7", "f 1 > 8; g 1 > 3"},
             "OPERATION f in 0 on 1: output0; "},
+           // Where it is found, and not where that was made.
+           {{"use 1 > 9; step! 2 > 3; @1; use 3 > 4", "use 1 > 9; step! 2 > 3; @1; use 3 > 4"},
+            {"use 1 > 9; @1; use 2 > 8", "use 1 > 9; step! 2 > 5; @1; use 5 > 6"},
+            "UPDATE step in 0 on 1: output0; "},
            {{"m:f 1 > 2; n:f 1 > 3", "m:f 1 > 2; n:f 1 > 3"},
             {"m:f 1 > 2; n:f 1 > 7", "m:f 1 > 8; n:f 1 > 3"},
             "OPERATION f in 0 on 1: output0; "},
@@ -322,6 +332,24 @@ TEST_F(OriginOfHandWrittenLogs, OfARandomProgramTheWrongOperationOrInputIsNamed)
     // Its result reaches these.
     std::vector<int> reached = reached_by(kParameters + named);
     EXPECT_EQ(verdict->num_differ_after(), reached.size());
+    // Each follows the nearest to the origin of what it reads; those far from it are left out.
+    std::map<int, int> depth = {{named, 0}};
+    int num_listed = 0;
+    for (const int op : reached) {
+      int nearest = kOperations;
+      for (const int read : reads[op]) {
+        const auto found = depth.find(read - kParameters);
+        if (found != depth.end()) nearest = std::min(nearest, found->second);
+      }
+      depth[op] = nearest + 1;
+      if (nearest >= 6) continue;
+      ASSERT_LT(num_listed, verdict->spread_size());
+      const OriginSpread& spread = verdict->spread(num_listed++);
+      EXPECT_EQ(spread.operation(), absl::StrCat("op", op));
+      EXPECT_EQ(spread.depth(), nearest + 1);
+      EXPECT_EQ(spread.parent() < 0 ? 0 : verdict->spread(spread.parent()).depth(), nearest);
+    }
+    EXPECT_EQ(verdict->spread_size(), num_listed);
     // In the picture each operation is a part, of which differ it and these, and what read the same
     // parameter.
     const int first_of_iteration = wrong_iteration * kOperations;

@@ -195,8 +195,8 @@ std::optional<Candidate> RankJudge::JudgeInputs(size_t index, const AlignedOps::
     if (difference == 0) continue;
     const Digest of_a = tensor.a >= 0 ? a.digest(tensor.a) : Digest();
     const int64_t writer_a = tensor.a >= 0 ? writers_a_.WriterOf(of_a) : -1;
-    const bool made_alike = tolerant() && writer_a >= 0 &&
-                            IsWrittenBy(aligned_.partner_of_a[writer_a], b.digest(tensor.b), pair.b);
+    const bool made_alike =
+        tolerant() && writer_a >= 0 && IsWrittenBy(aligned_.partner_of_a[writer_a], b.digest(tensor.b));
     // An operation of another name does not tell which tensor is which.
     const bool is_known = pair.same && !std::isnan(difference);
     if (!made_alike && (is_known || !tolerant())) {
@@ -252,8 +252,8 @@ std::optional<IncrementExcess> RankJudge::ExcessOf(const OpPair& pair, const Ten
   return ExcessOfIncrement(aligned_.op_a(pair), aligned_.op_b(pair), *perturbed, tensor.a, output);
 }
 
-bool RankJudge::IsWrittenBy(int32_t op_b, const Digest& digest, size_t before) const {
-  if (op_b < 0 || static_cast<size_t>(op_b) >= before) return false;
+bool RankJudge::IsWrittenBy(int32_t op_b, const Digest& digest) const {
+  if (op_b < 0) return false;
   const LoggedOp& op = aligned_.b->ops[op_b];
   for (int i = 0; i < op.num_tensors(); ++i) {
     if (op.digest(i) == digest && op.definition().tensors[i].is_output) return true;

@@ -84,8 +84,8 @@ class RankJudge {
   std::optional<Candidate> JudgeInputs(size_t index, const AlignedOps::Iteration& iteration, Inputs& inputs);
   std::optional<Candidate> JudgeOutput(const OpPair& pair, const TensorPair& tensor, const Inputs& inputs,
                                        const AlignedOps::Iteration& iteration);
-  // Returns true if this operation of b, if it comes before another one, writes the value.
-  bool IsWrittenBy(int32_t op_b, const Digest& digest, size_t before) const;
+  // Returns true if this operation of b writes the value; -1: none does.
+  bool IsWrittenBy(int32_t op_b, const Digest& digest) const;
   double InputDifference(const OpPair& pair, const TensorPair& tensor) const;
   // Returns the operation of the perturbed run that corresponds; null: none.
   const LoggedOp* PerturbedOp(const OpPair& pair) const;

@@ -72,6 +72,7 @@ struct Scene {
                                      {"reduce", "", dtype, OpRole::kCollective, 40, {}},
                                      {"broadcast", "", dtype, OpRole::kCollective, 40, {}},
                                      {"adam", "fc1", DType::kFloat32, OpRole::kUpdate, 40, {}},
+                                     {"embed", "", dtype, OpRole::kOperation, 40, {}},  // not perturbed
                                      {"argmax", "", DType::kInt64, OpRole::kOperation, 8, {}}};
     for (int i = 0; i < 7; ++i) {
       Spec spec = kinds[random() % (random() % 2 == 0 ? kinds.size() : 3)];
@@ -80,6 +81,7 @@ struct Scene {
                                                : static_cast<int>(random() % static_cast<size_t>(i + 1)) - 1);
       }
       if (spec.role == OpRole::kUpdate) spec.reads = {spec.reads[0], -1};
+      if (std::string(spec.name) == "embed") spec.reads = {-1};
       program.push_back(spec);
     }
     // Runs once more, and rightly.
@@ -90,9 +92,9 @@ struct Scene {
   void Write(const std::string& run_dir, double off, bool wrong, uint64_t seed) const {
     Random numbers(1), random(seed);
     std::normal_distribution<float> normal;
-    const auto draw = [&](size_t count, int iteration, bool is_lifted) -> Elements {
+    const auto draw = [&](size_t count, int iteration, bool is_lifted, bool is_still = false) -> Elements {
       double share = off * noise * (0.5 + static_cast<double>(random() % 8) / 8);
-      if (random() % (wrong ? 20 : one_equal_of) == 0) share = 0;
+      if (random() % (wrong ? 20 : one_equal_of) == 0 || (is_still && !wrong)) share = 0;
       const bool exceeds = wrong && static_cast<double>(random() % 1000) < 1000 * chance_of_excess;
       if (exceeds) share = noise * std::pow(10.0, static_cast<double>(random() % 100) / 25);
       if (wrong && is_lifted) share *= lift;
@@ -114,14 +116,14 @@ struct Scene {
       for (HandWritten& log : logs) log.BeginIteration(iteration);
       std::vector<std::vector<WrittenTensor>> results;  // by operation and rank
       for (const Spec& spec : program) {
-        const bool is_lifted = results.size() == lifted;
+        const bool is_lifted = results.size() == lifted, is_still = std::string(spec.name) == "embed";
         std::vector<WrittenTensor>& result = results.emplace_back();
         WrittenTensor first_input;
         for (int rank = 0; rank < num_ranks; ++rank) {
           WrittenOp op = {spec.name, {}, {}, spec.role, spec.module};
           for (const int read : spec.reads) {
             WrittenTensor input =
-                read < 0 ? WrittenTensor{draw(40, 0, false), "", spec.dtype} : results[read][rank];
+                read < 0 ? WrittenTensor{draw(40, 0, false, is_still), "", spec.dtype} : results[read][rank];
             if (read < 0 && spec.role == OpRole::kUpdate) input.name = "w";
             // A value that changes between two operations.
             if (read >= 0 && wrong && random() % one_stale_of == 0) input.elements[0] += 0.1f;
@@ -139,6 +141,8 @@ struct Scene {
           }
           if (std::string(spec.name) == "broadcast") output = first_input;
           op.outputs = {output};
+          if (std::string(spec.name) == "gelu")
+            op.outputs.push_back({draw(spec.count, iteration, false), "", spec.dtype});
           result.push_back(output);
           if (spec.role != OpRole::kUpdate) result.back().name.clear();
           logs[rank].Op(op);

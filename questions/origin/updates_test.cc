@@ -226,7 +226,8 @@ TEST(ExcessOfIncrement, IsAsTheRulesSay) {
     if (one_in(6)) runs.perturbed = runs.a;
     const float off = noise * static_cast<float>(random() % 40);
     if (one_in(3)) runs.b.result = Add(runs.b.result, Normal(count, 0.1f * off, random), 1);
-    if (one_in(3)) runs.b.result = Add(runs.b.result, runs.gradient, -0.1f * off);
+    if (one_in(3))
+      runs.b.result = Add(runs.b.result, runs.gradient, -0.1f * off * static_cast<float>(1 + random() % 30));
     if (one_in(6)) runs.b.result[0] += off;
     const LoggedOps ops = LogUpdates({runs.a, runs.b, runs.perturbed});
     const IncrementExcess expected = ExcessByDefinition(ops.ops[0], ops.ops[1], ops.ops[2]);
