@@ -43,7 +43,7 @@ void CollectiveInputs::Add(const AlignedOps& aligned, const AlignedOps* perturbe
         const double difference = RelativeDifference(a, tensor.a, b, tensor.b);
         if (difference > of.difference) of.difference = difference;
         if (difference != 0) moves_[MoveKey(iteration.number, a.digest(tensor.a), b.digest(tensor.b))] = true;
-        if (other < 0 || tensor.a >= perturbed->b->ops[other].num_tensors()) continue;
+        if (other < 0 || perturbed->b->ops[other].num_tensors() != a.num_tensors()) continue;
         of.perturbed =
             std::max(of.perturbed, RelativeDifference(a, tensor.a, perturbed->b->ops[other], tensor.a));
       }

@@ -447,6 +447,10 @@ TEST_F(OriginOfHandWrittenLogs, BesideAPerturbedRunWhatIsNamedIsWhatMadeIt) {
            // The perturbed run has another operation in its place, which tells nothing of this one.
            {"f 1 > 7; g 7 8 > 9", "f 1.00001 > 7.00007; g 7.00007 8 > 9.01",
             "f 1.00001 > 7.00007; h 7.00007 > 9.00009", not_judged},
+           {"m:sum& 3 4 > 7; f 3 > 5; n:sum& 5 6 > 11",
+            "m:sum& 3.00001 4 > 7.00001; f 3.00001 > 5.00001; n:sum& 5.00001 6 > 11.5",
+            "m:sum& 3.00001 4 > 7.00001; f 3.00001 > 5.00001; all& 5.00001 > 11.00001",
+            "OPERATION sum& in 0 on 0: output0; "},
            // What nobody knows may differ.
            {"f ? > 7; h 7 > 5", "f ? > 8; h 8 > 5.7", "f ? > 7.00001; h 7.00001 > 5.00001", not_judged},
            {"f 1 > 7; h ? 7 > 5", "f 1 > 7; h ? 7 > 5.7", "f 1 > 7.00001; h ? 7.00001 > 5.00001", not_judged},
