@@ -1,7 +1,15 @@
 #include "ott/questions/kernels/host_time.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/questions/kernels/capture_for_test.h"
 #include "ott/questions/kernels/profile_reader.h"
@@ -69,6 +77,47 @@ TEST(HostTime, OpsOfOtherShapesHaveRowsAndFlopsOfTheirOwn) {
             "kind dir name count total self share mean min max shapes flops gflops\n"
             "op fprop linear 1 30 30 75 30 30 30 [[8,3],[4,3]] 192 6.4\n"
             "op fprop linear 1 10 10 25 10 10 10 [[2,3],[4,3]] 48 4.8\n");
+}
+
+// Ranges may end after the one around them, begin as it ends, or take no time.
+TEST(HostTime, SelfTimeOfAnyRangesIsWhatNoneWithinTakes) {
+  struct Range {
+    int64_t start, end;
+    std::string name;
+
+    bool IsAround(const Range& other) const {
+      return other.start < end || (other.start == end && other.end == end);
+    }
+  };
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 60; ++trial) {
+    std::vector<Range> ranges;
+    CaptureSql sql;
+    for (int i = 0; i < 7; ++i) {
+      const auto start = static_cast<int64_t>(random() % 12);
+      ranges.push_back({start, start + static_cast<int64_t>(random() % 9), absl::StrCat("n", i)});
+      sql.Range(1, 11, ranges.back().start, ranges.back().end, "layer:" + ranges.back().name);
+    }
+    std::stable_sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
+      return std::make_pair(a.start, -a.end) < std::make_pair(b.start, -b.end);
+    });
+    std::map<std::string, std::pair<int64_t, int64_t>> expected;  // total and self
+    std::vector<Range> open;
+    for (const Range& range : ranges) {
+      while (!open.empty() && !open.back().IsAround(range)) open.pop_back();
+      if (!open.empty())
+        expected[open.back().name].second -= std::min(range.end, open.back().end) - range.start;
+      expected[range.name] = {range.end - range.start, range.end - range.start};
+      open.push_back(range);
+    }
+    const Profile profile = ReadProfile(sql.Write("any.sqlite")).value();
+    std::string text;
+    EXPECT_TRUE(WriteHostTimes(profile, {}, -1, [&](std::string_view part) { text += part; }).ok());
+    for (const auto& [name, times] : expected) {
+      EXPECT_THAT(text,
+                  ::testing::HasSubstr(absl::StrCat(" ", name, " 1 ", times.first, " ", times.second, " ")));
+    }
+  }
 }
 
 }  // namespace
