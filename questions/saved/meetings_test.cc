@@ -4,12 +4,20 @@
 #include <cstdint>
 #include <random>
 #include <set>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/questions/saved/sampled_job.h"
+#include "ott/questions/saved/what_if.h"
 
 namespace ott::saved {
 namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
 // Ranks of one group wait for each other, and some for one rank of another group, which does not wait for
 // them. Each comes at a time by chance, and leaves once all that it waits for have come.
@@ -119,6 +127,84 @@ TEST(Meetings, RanksOfDeclaredGroupsDoNotMeetOthersWhereTheirGroupIsSplit) {
   const Piece& piece = pieces[0][0];
   EXPECT_EQ(meetings.Components(), (std::vector<int>{0, 1, 2}));
   for (size_t rank = 0; rank < 3; ++rank) EXPECT_TRUE(meetings.WaitsFor(piece, rank).empty());
+}
+
+// Rank 0 sends without waiting, and rank 1 receives under the same name: it waits where it comes first.
+struct Pipeline {
+  std::vector<int64_t> forward, preparation;  // by iteration, of rank 0 and of rank 1
+
+  // Returns the samples, and the mean time between two reductions of both.
+  double Run(std::vector<IterationSample>& samples) const {
+    samples.assign(2, {});
+    const std::vector<std::string> names = {"forward", "exchange", "backward", "reduce"};
+    int64_t now[2] = {0, 0}, before[2] = {0, 0}, first_reduction = 0, last_reduction = 0;
+    for (int rank = 0; rank < 2; ++rank) {
+      samples[rank].set_rank(rank);
+      samples[rank].set_world_size(2);
+      samples[rank].set_observer(-1);
+      for (size_t name = 0; name < names.size(); ++name) {
+        samples[rank].add_names(names[name]);
+        samples[rank].add_collective(name % 2 == 1);
+      }
+      samples[rank].add_blocks();
+    }
+    const auto add = [&](int rank, int name, int64_t end) {
+      IterationBlock& block = *samples[rank].mutable_blocks(0);
+      block.add_name(name);
+      block.add_start(now[rank] - before[rank]);
+      block.add_duration(end - now[rank]);
+      before[rank] = now[rank];
+      now[rank] = end;
+    };
+    for (size_t i = 0; i < forward.size(); ++i) {
+      const int64_t begin[2] = {now[0], now[1]};
+      add(0, 0, now[0] + forward[i]);
+      add(1, 0, now[1] + preparation[i]);
+      const int64_t sent = now[0];
+      add(0, 1, now[0] + 10 * 1000);
+      add(1, 1, std::max(now[1], sent) + 10 * 1000);
+      for (const int rank : {0, 1}) add(rank, 2, now[rank] + 500 * 1000);
+      last_reduction = std::max(now[0], now[1]);
+      if (i == 0) first_reduction = last_reduction;
+      for (const int rank : {0, 1}) {
+        add(rank, 3, last_reduction + 20 * 1000);
+        samples[rank].mutable_blocks(0)->add_iteration_end(now[rank] - begin[rank]);
+      }
+    }
+    return 1e-9 * static_cast<double>(last_reduction - first_reduction) /
+           static_cast<double>(forward.size() - 1);
+  }
+};
+
+TEST(SampledJob, WhatASenderSavesIsSavedByItsReceiver) {
+  Pipeline pipeline;
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 200; ++i) {
+    pipeline.forward.push_back(static_cast<int64_t>(1000 + random() % 1000) * 1000);
+    pipeline.preparation.push_back(static_cast<int64_t>(200 + random() % 2000) * 1000);
+  }
+  std::vector<IterationSample> samples, unused;
+  const double measured = pipeline.Run(samples);
+  const absl::StatusOr<ReplayJob> job = MakeJob(samples);
+  ASSERT_TRUE(job.ok()) << job.status();
+  std::vector<ScaleQuestion> questions;
+  std::vector<double> expected;
+  for (const double factor : {0.0, 0.5, 2.0}) {
+    for (const int rank : {0, 1}) {
+      questions.push_back(
+          *ParseScaleQuestion(*job, absl::StrFormat("rank=%d,measurement=forward,%g", rank, factor)));
+      Pipeline scaled = pipeline;
+      for (int64_t& time : rank == 0 ? scaled.forward : scaled.preparation)
+        time = static_cast<int64_t>(static_cast<double>(time) * factor);
+      expected.push_back(scaled.Run(unused));
+    }
+  }
+  const WhatIfAnswer answer = AnswerWhatIf(*job, questions);
+  EXPECT_LT(answer.replay_error(), 1e-9);
+  EXPECT_NEAR(answer.measured_seconds(), measured, 1e-9);
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(answer.scaled(static_cast<int>(i)).seconds(), expected[i], 1e-9) << questions[i].name;
+  EXPECT_THAT(answer.notes(), Contains(HasSubstr("not all ranks wait for each other in \"exchange\"")));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/location.h"
 #include "ott/core/statistics/policy.h"
+#include "ott/core/statistics/rare_excess.h"
 #include "ott/questions/saved/small_job_for_test.h"
 #include "ott/questions/saved/what_if.h"
 #include "questions/saved/full_replay.h"
@@ -348,66 +350,118 @@ TEST(FullReplay, ErrorAndCriticalPathAreAsDefined) {
   }
 }
 
-TEST(ScenarioReplayer, ARankIsSurelySlowFromStudentsQuantileOn) {
+// The rules of scenario.h for one rank's work of a kind once more.
+bool IsSurelySlow(const ReplayJob& job, const OwnTimes& own, size_t slow, int kind) {
+  const size_t num_steps = own[0][0].size(), num_batches = (num_steps + 1) / kStepsOfBatch;
+  const auto time = [&](size_t rank, size_t step) {
+    double seconds = 0;
+    for (int place = 0; place < kNumPlaces; ++place) {
+      if (kKindOfPlace[place] == kind && !own[place][rank].empty()) seconds += own[place][rank][step];
+    }
+    return seconds;
+  };
+  std::vector<size_t> all, others;
+  bool is_alone = false, do_others = false;
+  for (size_t rank = 0; rank < job.ranks.size(); ++rank) {
+    if (rank == slow) continue;
+    all.push_back(rank);
+    if (job.ranks[rank].stage == job.ranks[slow].stage) others.push_back(rank);
+    do_others |= own[kind == kCompute ? 0 : kind == kSave ? 2 : 3][rank].size() > 0;
+  }
+  is_alone = !do_others && !others.empty();
+  if (others.empty()) others = all;
+  if (num_batches < 3) return false;
+  std::vector<double> excess;
+  double num_twice = 0;
+  for (size_t first = 0; first < num_steps; first += kStepsOfBatch) {
+    double of_slow = 0, of_others = 0;
+    for (size_t step = first; step < std::min(num_steps, first + kStepsOfBatch); ++step) {
+      of_slow += time(slow, step);
+      for (const size_t rank : others) of_others += time(rank, step) / static_cast<double>(others.size());
+    }
+    excess.push_back(of_slow - of_others);
+    num_twice += of_slow >= 2 * of_others;
+  }
+  const ReplayJob::Kind& what = job.kinds[static_cast<size_t>(kind)];
+  if (what.communicates &&
+      (what.holds_work || job.taken_share > 0.01 || num_twice < 0.9 * static_cast<double>(excess.size())))
+    return false;
+  int num_with = 0, num_begins = 0;
+  for (size_t step = 0; step < num_steps; ++step) {
+    num_with += time(slow, step) > 0;
+    num_begins += time(slow, step) > 0 && (step == 0 || time(slow, step - 1) == 0);
+  }
+  const bool is_habit = num_begins >= 3 || 2 * num_with > static_cast<int>(num_steps);
+  if (Mean(excess) > 0 && is_alone && is_habit) return true;
+  // Late by much in some steps, of which those in a row are one event.
+  std::vector<double> hiccups, events, events_of_others;
+  std::vector<int64_t> steps;
+  double all_late = 0;
+  std::vector<size_t> compared = others;
+  compared.push_back(slow);
+  std::set<size_t> before;
+  for (size_t step = 0; step < num_steps && !what.communicates; ++step) {
+    std::vector<double> times;
+    for (const size_t rank : compared) times.push_back(time(rank, step));
+    std::set<size_t> late_ranks;
+    for (const size_t rank : compared) {
+      const double late = (times.size() == 2 ? 2 : 1) * (time(rank, step) - Median(times));
+      all_late += std::max(late, 0.0);
+      if (late < 0.2) continue;
+      late_ranks.insert(rank);
+      if (rank == slow) hiccups.push_back(late);
+      if (before.count(rank) > 0) continue;
+      (rank == slow ? events : events_of_others).push_back(late);
+      if (rank == slow) steps.push_back(static_cast<int64_t>(step));
+    }
+    before = late_ranks;
+  }
+  if (!hiccups.empty() && IsRepeated(hiccups, all_late, static_cast<int64_t>(num_steps), 1) &&
+      (IsRegular(steps) || IsMoreThanChance(events, events_of_others, static_cast<int64_t>(compared.size()))))
+    return true;
+  const double error = 0.001 / std::pow(job.ranks.size(), 2) / kNumKinds;
+  return Mean(excess) > 0 &&
+         Mean(excess) >= StudentTQuantile(1 - error, static_cast<double>(excess.size()) - 1) *
+                             std::sqrt(VarianceOfMean(excess));
+}
+
+TEST(ScenarioReplayer, SureExcessIsAsTheRulesSay) {
   std::mt19937_64 random(7);
-  constexpr int kRanks = 4;
-  for (const int num_steps : {6, 10, 20}) {
-    OwnTimes own = RandomTimes(kRanks, num_steps, 0.0001, random);
-    std::vector<double> excess;
-    for (int step = 0; step < num_steps; ++step) {
-      for (int rank = 0; rank < kRanks; ++rank) {
-        const double time = own[0][rank][step] + own[1][rank][step];
-        if (step % kStepsOfBatch == 0 && rank == 0) excess.push_back(0);
-        excess.back() += (rank == 1 ? 1 : -1.0 / (kRanks - 1)) * time / kStepsOfBatch;
-      }
+  const auto one_in = [&](uint64_t n) { return random() % n == 0; };
+  int num_sure[kNumKinds] = {}, num_unsure[kNumKinds] = {};
+  for (int trial = 0; trial < 1500; ++trial) {
+    const size_t num_ranks = 2 + random() % 4, slow = random() % num_ranks, late = random() % num_ranks;
+    const size_t num_steps = one_in(4) ? 4 + random() % 4 : 24 + random() % 2;
+    OwnTimes own = RandomTimes(static_cast<int>(num_ranks), static_cast<int>(num_steps), 0.01, random);
+    const size_t place = random() % 2, every = 1 + random() % 6, since = random() % num_steps;
+    const double more = one_in(3) ? 0 : std::pow(10, -2 + static_cast<double>(random() % 24) / 10);
+    const bool is_once = one_in(6);
+    const double of_reduction = one_in(2) ? 1 : 2.0 + static_cast<double>(random() % 20) / 10;
+    for (size_t step = 0; step < num_steps; ++step) {
+      if (is_once ? step >= since : step % every == 0) own[place][slow][step] += more;
+      if (random() % 8 < every) own[1 - place][late][step] += more / 4;
+      own[3][slow][step] *= one_in(9) ? 1 : of_reduction;
+      if (every > 1 && step % (3 * every) > 0) own[2].back()[step] = 0;
     }
-    // The level is shared by kRanks * kRanks sets of ranks that may be the worst, in each kind.
-    const double level = kBlameError / (kRanks * kRanks * kNumKinds);
-    const double least = StudentTQuantile(1 - level, static_cast<double>(excess.size()) - 1) *
-                         std::sqrt(VarianceOfMean(excess));
-    for (const double share : {0.99, 1.01}) {
-      OwnTimes shifted = own;
-      for (double& time : shifted[0][1]) time += share * least - Mean(excess);
-      const ReplayJob job = MakeJob(shifted);
-      EXPECT_EQ(ScenarioReplayer(job).SureExcess(1) > 0, share > 1) << num_steps << " steps, " << share;
-    }
-  }
-}
-
-TEST(ScenarioReplayer, ARankIsComparedWithTheOthersOfItsStage) {
-  std::mt19937_64 random(8);
-  OwnTimes own = RandomTimes(4, 12, 0.0001, random);
-  for (double& time : own[0][1]) time += 0.1;
-  for (const size_t rank : {2, 3}) {
-    for (double& time : own[0][rank]) time += 5;
-  }
-  for (const bool has_stages : {false, true}) {
     ReplayJob job = MakeJob(own);
-    for (int rank = 0; rank < 4; ++rank) job.ranks[rank].stage = has_stages ? rank / 2 : 0;
+    const size_t num_first = one_in(2) ? num_ranks : 1 + random() % num_ranks;
+    for (size_t rank = num_first; rank < num_ranks; ++rank) job.ranks[rank].stage = 1;
+    job.kinds[kReduce].holds_work = one_in(8);
+    job.taken_share = one_in(8) ? 0.02 : 0.005;
     const ScenarioReplayer replayer(job);
-    EXPECT_NEAR(replayer.SureExcess(1), has_stages ? 0.1 : 0, 0.01);
-    EXPECT_EQ(replayer.SureExcess(0), 0);
+    for (size_t rank = 0; rank < num_ranks; ++rank) {
+      double excess = 0;
+      for (int kind = 0; kind < kNumKinds; ++kind) {
+        const double of_kind = replayer.MeanExcess(rank, static_cast<size_t>(kind));
+        const bool is_sure = IsSurelySlow(job, own, rank, kind);
+        if (is_sure) excess += std::max(0.0, of_kind);
+        if (of_kind > 0) ++(is_sure ? num_sure : num_unsure)[kind];
+      }
+      EXPECT_NEAR(replayer.SureExcess(rank), excess, 1e-9) << trial << ", rank " << rank;
+    }
   }
-}
-
-TEST(ScenarioReplayer, OfManyRanksThatAreAlikeHardlyOneIsSurelySlow) {
-  std::mt19937_64 random(4);
-  constexpr int kJobs = 800, kRanks = 8;
-  int num_slow = 0;
-  for (int i = 0; i < kJobs; ++i) {
-    OwnTimes own = RandomTimes(kRanks, 12, 0.001, random);
-    own[2][kRanks - 1].clear();
-    const ReplayJob job = MakeJob(own);
-    const ScenarioReplayer replayer(job);
-    for (size_t rank = 0; rank < kRanks; ++rank) num_slow += replayer.SureExcess(rank) > 0;
-  }
-  // Less than one is stated, and 6 are expected of levels that leave out the family.
-  EXPECT_LE(num_slow, 2 * kBlameError * kJobs);
-  std::mt19937_64 again(5);
-  OwnTimes own = RandomTimes(kRanks, 12, 0.001, again);
-  for (double& time : own[1][3]) time *= 1.02;
-  const ReplayJob job = MakeJob(own);
-  EXPECT_NEAR(ScenarioReplayer(job).SureExcess(3), 0.04, 0.005);
+  for (int kind = 0; kind < kNumKinds; ++kind)
+    EXPECT_GT(std::min(num_sure[kind], num_unsure[kind]), 50) << kind;
 }
 
 }  // namespace
