@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -109,6 +113,7 @@ TEST(OpCost, ProductsOfMatrices) {
        57344 + 128},
       {"linear", {T({4, 8, 128}), T({64, 128})}, kForward, 524288, 4 * (4096 + 8192 + 2048)},
       // Shapes that do not go together.
+      {"linear", {T({5, 3}), T({3})}, kForward, 30, 4 * (15 + 3 + 5)},
       {"mm", {T({2, 3}), T({4, 4})}, kForward, kNa, kNa},
       {"mm", {T({2, 3})}, kForward, kNa, kNa},
   });
@@ -150,8 +155,6 @@ TEST(OpCost, Convolutions) {
       {"conv2d", strided, OpPass::kInputGradient, 1296, 632},
       {"conv2d", strided, OpPass::kWeightGradient, 1296, 632},
       {"conv2d", strided, kBackward, 2592, 1264},
-      {"conv2d", {T({1, 4, 4, 4}), T({4, 2, 1, 1}), N("groups", {2})}, kForward, 256, 4 * (64 + 8 + 64)},
-      {"conv2d", {T({1, 1, 5, 5}), T({1, 1, 3, 3}), N("dilation", {2})}, kForward, 18, 4 * (25 + 9 + 1)},
       {"conv2d",
        {T({1, 1, 5, 5}), T({1, 1, 3, 3}), Text("padding", "same")},
        kForward,
@@ -191,10 +194,49 @@ TEST(OpCost, Convolutions) {
       {"convolution_backward", backward, OpPass::kInputGradient, 1296, 632},
       {"convolution_backward", backward, kForward, 2592, 1264},
   });
+  // What grows backward is transposed: each element of its input meets the kernel.
+  OpDescription grows = Op("convolution_backward", {T({1, 2, 6, 6}), T({1, 2, 3, 3}), T({2, 2, 2, 2})});
+  grows.tensors_only = true;
+  EXPECT_EQ(CostOf(grows, kForward, std::nullopt).flops, 2 * 2.0 * (2 * 9) * (2 * 4));
   // Without stride and padding, which PyTorch's labels lack, the size of the result is not known.
   OpDescription sizes = Op("cudnn_convolution", {T({64, 64, 56, 56}), T({64, 64, 1, 1})});
   sizes.tensors_only = true;
   EXPECT_FALSE(CostOf(sizes, kForward, std::nullopt).flops.has_value());
+}
+
+// A product for each element of the weight that meets each place of its kernel.
+TEST(OpCost, ConvolutionsOfAnySizesAreThoseOfEachPlaceOfTheKernel) {
+  std::mt19937 random(1);
+  const auto any = [&](int most) { return 1 + static_cast<int64_t>(random() % static_cast<uint32_t>(most)); };
+  for (int trial = 0; trial < 300; ++trial) {
+    const bool is_transposed = random() % 2 == 0;
+    const int64_t groups = any(3), in = any(2), out = any(2), batch = any(2), padding = any(3) - 1;
+    const int64_t stride = any(3), dilation = any(2);
+    Shape x = {batch, groups * in},
+          w = {is_transposed ? groups * in : groups * out, is_transposed ? out : in};
+    Shape y = {batch, groups * out};
+    int64_t places = batch * groups * in * out;
+    for (int i = 0; i < 2; ++i) {
+      const int64_t size = 3 + any(5), kernel = any(3), reach = dilation * (kernel - 1);
+      x.push_back(size);
+      w.push_back(kernel);
+      int64_t count = 0;
+      for (int64_t at = -padding; at + reach < size + padding; at += stride) ++count;
+      y.push_back(is_transposed ? (size - 1) * stride + reach + 1 - 2 * padding : count);
+      places *= kernel * (is_transposed ? size : count);
+    }
+    if (y[2] < 1 || y[3] < 1) continue;
+    const auto elements = [](const Shape& shape) {
+      return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+    };
+    std::vector<OpArgument> arguments = {T(x), T(w), N("stride", {static_cast<double>(stride)}),
+                                         N("padding", {static_cast<double>(padding)}),
+                                         N("dilation", {static_cast<double>(dilation)})};
+    if (is_transposed || random() % 2 == 0) arguments.push_back(N("groups", {static_cast<double>(groups)}));
+    Check({{is_transposed ? "conv_transpose2d" : "conv2d", arguments, kForward,
+            2.0 * static_cast<double>(places),
+            4.0 * static_cast<double>(elements(x) + elements(w) + elements(y))}});
+  }
 }
 
 // The arguments of convolutions are in the order of PyTorch's schemas, as torch.ops.aten of 2.13 prints them.
