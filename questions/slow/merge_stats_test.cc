@@ -290,9 +290,11 @@ TEST(MergeStats, LeavesOutWhatCannotBeAndSaysSo) {
   no_iterations.set_world_size(5);
   StopwatchStats of_any_world = Report(0, 0.01, {{"forward", 0.002}});
   of_any_world.set_world_size(0);
-  const ClusterStats stats = MergeStats({of_any_world, negative, no_iterations, Report(4, 0.01, {})}, 4);
+  const ClusterStats stats =
+      MergeStats({Report(-1, 0.01, {}), of_any_world, negative, no_iterations, Report(4, 0.01, {})}, 4);
   EXPECT_THAT(stats.missing_ranks(), ElementsAre(1, 3));
-  EXPECT_THAT(stats.notes(), ElementsAre(HasSubstr("rank 1 (node0): report left out"),
+  EXPECT_THAT(stats.notes(), ElementsAre("rank -1 (node0): left out, the world has 4 ranks",
+                                         HasSubstr("rank 1 (node0): report left out"),
                                          "rank 2 (node1): says the world has 5 ranks, not 4",
                                          "rank 4 (node2): left out, the world has 4 ranks",
                                          "rank 2: no iteration measured yet"));
