@@ -275,7 +275,8 @@ TEST_F(OriginOfHandWrittenLogs, OfARandomProgramTheWrongOperationOrInputIsNamed)
   for (int trial = 0; trial < 60; ++trial) {
     std::vector<std::vector<int>> reads(kOperations);  // below kParameters: that parameter, else an operation
     for (int i = 0; i < kOperations; ++i) {
-      for (int j = draw(2); j < 2; ++j) reads[i].push_back(draw(kParameters + i));
+      for (int j = draw(2); j < 2; ++j)
+        reads[i].push_back(i > 0 && trial % 4 == 0 ? kParameters + i - 1 : draw(kParameters + i));
     }
     const int num_ranks = 1 + draw(3), wrong_rank = draw(num_ranks), wrong_iteration = draw(2);
     const int wrong = draw(kParameters + kOperations);

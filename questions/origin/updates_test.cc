@@ -250,47 +250,6 @@ TEST(ExcessOfIncrement, IsAsTheRulesSay) {
       << num_doubtful << " " << num_scaled << " " << num_large;
 }
 
-// The first step of Adam is the gradient's sign: where that passes zero, it jumps.
-TEST(ExcessOfIncrement, ElementsWhoseGradientPassesZeroMayJumpAndOthersMayNot) {
-  std::mt19937_64 random(3);
-  const auto with_signs = [](LoggedUpdate update, float rate) {
-    for (size_t i = 0; i < update.result.size(); ++i)
-      update.result[i] = update.weights[i] - (update.gradient[i] > 0 ? rate : -rate);
-    return update;
-  };
-  struct Case {
-    size_t count;
-    float noise;
-    bool may_jump_in_many;
-  };
-  for (int trial = 0; trial < 8; ++trial) {
-    for (const auto& [count, noise, may_jump_in_many] : {Case{100, 1e-6f, false},
-                                                         {100, 1e-4f, false},
-                                                         {1000, 1e-5f, false},
-                                                         {1000, 1e-4f, false},
-                                                         {1000, 1e-3f, true}}) {
-      const NoisyRuns runs(count, noise, random);
-      const LoggedUpdate a = with_signs(runs.a, 0.1f), perturbed = with_signs(runs.perturbed, 0.1f);
-      const IncrementExcess right = ExcessOf(a, with_signs(runs.b, 0.1f), perturbed);
-      EXPECT_LE(right.times(), 1) << count << " " << noise;
-      EXPECT_FALSE(right.is_doubtful) << count << " " << noise;
-      const IncrementExcess larger = ExcessOf(a, with_signs(runs.b, 0.15f), perturbed);
-      if (!may_jump_in_many) {
-        EXPECT_GT(larger.times(), 1) << count << " " << noise;
-        EXPECT_NEAR(larger.scale, 1.5, 0.1) << count << " " << noise;
-      }
-      EXPECT_EQ(larger.is_doubtful, may_jump_in_many) << count << " " << noise;
-      // An update that is off in all elements, by no multiple of the reference's.
-      LoggedUpdate off = with_signs(runs.b, 0.1f);
-      off.result = Add(off.result, Normal(count, 0.1f, random), 1);
-      const IncrementExcess wrong = ExcessOf(a, off, perturbed);
-      EXPECT_GT(wrong.times(), 1) << count << " " << noise;
-      EXPECT_EQ(wrong.scale, 1) << count << " " << noise;
-      EXPECT_EQ(wrong.is_doubtful, may_jump_in_many) << count << " " << noise;
-    }
-  }
-}
-
 TEST(ExcessOfIncrement, OfWhatAddsNothingOrIsNoUpdateNothingIsKnown) {
   std::mt19937_64 random(4);
   const NoisyRuns runs(100, 1e-4f, random);

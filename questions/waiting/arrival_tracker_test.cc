@@ -27,20 +27,6 @@ using testing::SizeIs;
 
 constexpr int64_t kMillisecond = 1'000'000;
 
-// All of the run has iterations like the latest.
-std::vector<ArrivalStats> Finish(const ArrivalTracker& tracker, double iteration_seconds,
-                                 const CpuShare& cpu = {}) {
-  return tracker.Finish({iteration_seconds, cpu}, {iteration_seconds, cpu});
-}
-
-ArrivalStats Stats(const ArrivalSummary& summary, double iteration_seconds = 0.01, const CpuShare& cpu = {}) {
-  ArrivalTracker tracker;
-  tracker.Add(summary);
-  const std::vector<ArrivalStats> stats = Finish(tracker, iteration_seconds, cpu);
-  EXPECT_THAT(stats, SizeIs(1));
-  return stats.empty() ? ArrivalStats() : stats[0];
-}
-
 double Sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 // An interval to which all came. cost: what all would have been spared without the last rank.
@@ -366,26 +352,27 @@ TEST(Arrivals, HoldUpsAndHiccupsAreThoseOfTheDefinition) {
 constexpr int kIterationsBetweenGathers = 200;
 constexpr double kIteration = 0.01;
 
-// One arrival an iteration of 10 ms, later by what late_of says of rank and iteration, in milliseconds; of
-// which the rank had no CPU for what taken_of says, and in_vain_of inside of the collective before.
-ArrivalSummary Late(int num_ranks, const std::function<double(int, int)>& late_of,
-                    const std::function<double(int, int)>& taken_of = {}, int64_t error_bound = 0,
-                    int begin = 0, const std::function<double(int, int)>& in_vain_of = {}) {
+// One arrival an iteration of 10 ms, later by what late_of says of rank and iteration, in milliseconds.
+ArrivalSummary Late(int num_ranks, const std::function<double(int, int)>& late_of, int begin = 0) {
   ArrivalSummary merged;
   for (int rank = 0; rank < num_ranks; ++rank) {
     RankArrivals arrivals;
-    arrivals.error_bound_nanoseconds = error_bound;
     StopwatchArrivals& measurement = arrivals.measurements.emplace_back();
     measurement.name = "allreduce";
     for (int i = begin; i < begin + kIterationsBetweenGathers; ++i) {
       const auto late = static_cast<int64_t>(late_of(rank, i) * kMillisecond);
-      const auto taken = taken_of ? static_cast<int64_t>(taken_of(rank, i) * kMillisecond) : 0;
-      const auto in_vain = in_vain_of ? static_cast<int64_t>(in_vain_of(rank, i) * kMillisecond) : 0;
-      measurement.arrivals.push_back({i, i * 10 * kMillisecond + late, taken, in_vain});
+      measurement.arrivals.push_back({i, i * 10 * kMillisecond + late, 0, 0});
     }
     merged.Merge(ArrivalSummary(rank, arrivals));
   }
   return merged;
+}
+
+// All of the run has iterations like the latest.
+ArrivalStats Stats(const std::vector<ArrivalSummary>& gathers) {
+  ArrivalTracker tracker;
+  for (const ArrivalSummary& gather : gathers) tracker.Add(gather);
+  return tracker.Finish({kIteration, {}}, {kIteration, {}}).at(0);
 }
 
 TEST(HoldUp, CostsWhatAllWouldBeSparedIfItWereLikeTheOthers) {
@@ -406,9 +393,9 @@ TEST(HoldUp, CostsWhatAllWouldBeSparedIfItWereLikeTheOthers) {
         for (size_t rank = 2; rank < num_ranks; ++rank) others = std::max(others, came[rank][i]);
         spared += std::max(others, came[1][i] + kLate) - std::max(others, came[1][i]);
       }
-      const ArrivalStats stats = Stats(Late(static_cast<int>(num_ranks), [&](int rank, int i) {
+      const ArrivalStats stats = Stats({Late(static_cast<int>(num_ranks), [&](int rank, int i) {
         return came[static_cast<size_t>(rank)][static_cast<size_t>(i)] + (rank == 1 ? kLate : 0);
-      }));
+      })});
       EXPECT_EQ(stats.hold_up().rank(), 1);
       said += 1e3 * stats.hold_up().seconds_per_iteration() * kIterationsBetweenGathers;
     }
@@ -418,14 +405,8 @@ TEST(HoldUp, CostsWhatAllWouldBeSparedIfItWereLikeTheOthers) {
 
 TEST(Hiccups, OfTooManyToKeepTheLongestAreKept) {
   for (const int pause : {0, 3, 150, 390}) {
-    ArrivalTracker tracker;
-    for (const int begin : {0, kIterationsBetweenGathers}) {
-      const auto late_of = [&](int rank, int i) {
-        return rank == 0 ? (i == pause ? 1500.0 : 0) : 30 + i % 7;
-      };
-      tracker.Add(Late(2, late_of, {}, 0, begin));
-    }
-    const ArrivalStats stats = Finish(tracker, kIteration)[0];
+    const auto late_of = [&](int rank, int i) { return rank == 0 ? (i == pause ? 1500.0 : 0) : 30 + i % 7; };
+    const ArrivalStats stats = Stats({Late(2, late_of), Late(2, late_of, kIterationsBetweenGathers)});
     ASSERT_THAT(stats.hiccups(), SizeIs(1)) << pause;
     EXPECT_EQ(stats.hiccups(0).rank(), 0);
     EXPECT_THAT(stats.hiccups(0).iterations(), ElementsAre(pause));
@@ -436,10 +417,8 @@ TEST(Arrivals, OfManyRanksTheTrackerKeepsFewAndStillNamesTheOne) {
   std::mt19937_64 random(1);
   std::exponential_distribution<double> noise;
   const auto late_of = [&](int rank, int i) { return (rank == 321 && i % 4 > 0 ? 20 : 0) + noise(random); };
-  ArrivalTracker tracker;
-  for (int gather = 0; gather < 3; ++gather)
-    tracker.Add(Late(500, late_of, {}, 0, gather * kIterationsBetweenGathers));
-  const ArrivalStats stats = Finish(tracker, kIteration)[0];
+  const ArrivalStats stats = Stats({Late(500, late_of), Late(500, late_of, kIterationsBetweenGathers),
+                                    Late(500, late_of, 2 * kIterationsBetweenGathers)});
   EXPECT_EQ(stats.hold_up().rank(), 321);
   ASSERT_THAT(stats.last(), SizeIs(8));
   EXPECT_EQ(stats.last(0).rank(), 321);
