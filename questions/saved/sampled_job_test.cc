@@ -336,19 +336,6 @@ TEST(SampledJob, UnevenWorkIsNobodysFault) {
   }
 }
 
-TEST(SampledJob, HealthyRanksAreNotBlamed) {
-  for (const int num_ranks : {2, 4}) {
-    for (int seed = 0; seed < 8; ++seed) {
-      Training training;
-      training.num_ranks = num_ranks;
-      training.noise = 0.05;
-      training.seed = seed;
-      const WhatIfAnswer answer = Ask(training);
-      EXPECT_EQ(answer.verdict(), WHAT_IF_EVEN) << seed << ": " << answer.conclusion();
-    }
-  }
-}
-
 TEST(SampledJob, CollectiveThatNobodyWaitsInLeavesNothingToBeTold) {
   Training training;
   training.noise = 0.3;
@@ -398,53 +385,6 @@ TEST(SampledJob, SlowHostIsBlamed) {
   ASSERT_EQ(answer.by_host_size(), 2);
   EXPECT_EQ(answer.by_host(1).name(), "node1");
   EXPECT_GT(answer.by_host(1).saved(), 0.4);
-}
-
-TEST(SampledJob, WhatOthersTookFromTheRestMayHideWhatARankTakesLonger) {
-  Training training;
-  training.forward_excess = [](int rank, int) { return (rank == 2 ? 240 : 160) * kMicrosecond; };
-  std::vector<IterationSample> samples = training.Run();
-  for (IterationSample& sample : samples) {
-    CpuOfWork& cpu = *sample.mutable_cpu_of_work();
-    cpu.set_cpu_seconds(100e-6);
-    cpu.set_watched_seconds(1);
-    cpu.set_taken_seconds(sample.rank() == 2 ? 0 : 160e-6);
-  }
-  const WhatIfAnswer answer = AnswerWhatIf(*MakeJob(samples));
-  EXPECT_EQ(answer.verdict(), WHAT_IF_CANNOT_TELL);
-  EXPECT_NEAR(answer.not_excluded() * answer.measured_seconds(), 240e-6, 1e-6);
-  for (IterationSample& sample : samples) sample.mutable_cpu_of_work()->set_taken_seconds(160e-6);
-  EXPECT_EQ(AnswerWhatIf(*MakeJob(samples)).verdict(), WHAT_IF_EVEN);
-}
-
-TEST(SampledJob, TwoRanksThatAreEachSlowInOneHalfOfTheRunAreNoPass) {
-  Training training;
-  training.num_ranks = 2;
-  const int half = training.num_blocks * kIterationsPerBlock / 2;
-  training.forward_excess = [half](int rank, int iteration) {
-    return (iteration < half) == (rank == 0) ? 185 * kMicrosecond : 0;
-  };
-  const WhatIfAnswer answer = Ask(training);
-  EXPECT_EQ(answer.verdict(), WHAT_IF_CANNOT_TELL);
-  EXPECT_THAT(answer.conclusion(), HasSubstr("rank 0 (node0) and then rank 1 (node0) saves up to"));
-  EXPECT_GT(answer.not_excluded(), 0.05);
-}
-
-// Ranks on a CPU differ by chance by more than it takes longer, so it is not blamed, and its stage is not
-// either.
-TEST(SampledJob, SlowRankOfTheLastStageIsNoLongLastStage) {
-  Training training;
-  training.has_stages = true;
-  training.noise = 0.05;
-  training.forward_excess = OnRank(2, 2000 * kMicrosecond);
-  std::vector<IterationSample> samples = training.Run();
-  for (IterationSample& sample : samples) {
-    sample.mutable_cpu_of_work()->set_cpu_seconds(10e-3);
-    sample.mutable_cpu_of_work()->set_watched_seconds(0.1);
-  }
-  const WhatIfAnswer answer = AnswerWhatIf(*MakeJob(samples));
-  EXPECT_EQ(answer.verdict(), WHAT_IF_UNEVEN) << answer.conclusion();
-  EXPECT_THAT(answer.conclusion(), HasSubstr("mending rank 2 (node0) saves less than"));
 }
 
 TEST(SampledJob, ReplayThatTakesAnotherTimeIsNoAnswer) {
@@ -522,20 +462,6 @@ TEST(SampledJob, DamagedSamplesAreRefused) {
   }
   EXPECT_EQ(MakeJob({}).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(AnswerGathered({"no bytes of a sample"}).status().code(), absl::StatusCode::kInternal);
-}
-
-TEST(SampledJob, WorkAtTheEndsOfBlocksCountsInFull) {
-  Training training;
-  training.forward_excess = [](int rank, int iteration) {
-    const bool is_first = iteration % kIterationsPerBlock == 0;
-    return rank == 1 && is_first && iteration > 0 ? 8000 * kMicrosecond : 0;
-  };
-  const WhatIfAnswer answer = Ask(training);
-  EXPECT_EQ(answer.num_steps(), 8 * kIterationsPerBlock - 1);
-  // Seven times 8 ms.
-  EXPECT_NEAR((answer.measured_seconds() - answer.ideal_seconds()) * answer.num_steps(), 0.056, 1e-4);
-  EXPECT_THAT(answer.blamed_ranks(), ElementsAre(1));
-  EXPECT_LT(answer.replay_error(), 1e-9);
 }
 
 TEST(SampledJob, BlocksThatDoNotFollowEachOtherAreNotJoined) {
