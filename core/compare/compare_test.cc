@@ -106,24 +106,27 @@ TEST_F(CompareTest, NothingIsEqualToNothingOrCouldNotBeCompared) {
 }
 
 TEST_F(CompareTest, ResultsComeInTheOrderOfAdding) {
-  const auto tree = [&](const TensorView& first, const TensorView& later) {
-    return Value(ValueMap{{"data", ValueMap{{"0", a_}, {"1", later}}}, {"loss", ValueMap{{"0", first}}}});
-  };
-  const auto dump = [](const Value& added) {
-    std::string dir = testing::TempDir() + "/compare_test_XXXXXX";
-    EXPECT_NE(mkdtemp(dir.data()), nullptr);
-    const std::vector<std::string> order = {"data.0", "loss.0", "data.1"};
+  const Value tree = ValueMap{{"data", ValueMap{{"0", a_}, {"1", a_}}}, {"loss", ValueMap{{"0", a_}}}};
+  const std::vector<std::string> order = {"data.0", "loss.0", "data.1"};
+  // Of tensors, of gradients, or of both.
+  for (const int groups : {1, 2, 3}) {
+    const std::string dir = WriteDumpOf(ValueMap());
     DumpContents contents;
-    contents.tensors.tree = &added;
-    contents.tensors.order = &order;
-    EXPECT_TRUE(WriteDump(dir, contents).ok());
-    return dir;
-  };
-  const TreeComparison comparison = CompareDumps(dump(tree(a_, a_)), dump(tree(b_, b_)));
-  EXPECT_THAT(Statuses(comparison), ElementsAre(Pair("data.0", CompareStatus::kBitwiseEqual),
-                                                Pair("loss.0", CompareStatus::kMismatch),
-                                                Pair("data.1", CompareStatus::kMismatch)));
-  EXPECT_EQ(comparison.first_failure()->path, "loss.0");
+    contents.tensors.tree = contents.grads.tree = &tree;
+    if ((groups & 1) != 0) contents.tensors.order = &order;
+    if ((groups & 2) != 0) contents.grads.order = &order;
+    ASSERT_TRUE(WriteDump(dir + "/dump", contents).ok());
+    std::vector<std::string> expected, found;
+    for (const auto& [group, prefix] : {std::pair(1, ""), {2, "grads."}}) {
+      const std::vector<std::string> sorted = {"data.0", "data.1", "loss.0"};
+      for (const std::string& path : (groups & group) != 0 ? order : sorted)
+        expected.push_back(prefix + path);
+    }
+    for (const NamedComparison& result : CompareDumps(dir + "/dump", dir + "/dump").results) {
+      found.push_back(result.path);
+    }
+    EXPECT_EQ(found, expected);
+  }
 }
 
 TEST_F(CompareTest, DumpsOfAnyFormatAreCompared) {
@@ -185,9 +188,12 @@ TEST_F(CompareTest, ImagesAreComparedAsImages) {
     EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
     EXPECT_EQ(comparison.results[0].comparison.detail, "there is no digest, and only images were dumped");
   }
-  EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(ValueMap{{"a", TensorView(scaled, {1, 2, 2})}}))),
+  const TreeComparison of_scaled =
+      CompareDumps(image, WriteDumpOf(ValueMap{{"a", TensorView(scaled, {1, 2, 2})}}));
+  EXPECT_THAT(Statuses(of_scaled),
               ElementsAre(Pair("a.0", CompareStatus::kCouldNotCompare), pixels(CompareStatus::kEqual),
                           range_is(CompareStatus::kMismatch)));
+  EXPECT_EQ(of_scaled.verdict(), Verdict::kDifferent);
   EXPECT_EQ(CompareDumps(image, WriteDumpOf(ValueMap{{"a", Value::List{"text"}}})).verdict(),
             Verdict::kDifferent);
   EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(ValueMap{{"a", TensorView(range, {1, 4})}}))),

@@ -121,11 +121,14 @@ TEST(CompareTensors, OfAnyTwoDTypesItIsSaidWhetherTheyAreRoundedOrComparedAsNumb
   }
 }
 
-TEST(CompareTensors, TwoTensorsThatWereRefusedAreNotEqual) {
-  const TensorView refused(nullptr, DType::kFloat32, {2});
-  const TensorComparison comparison = CompareTensors(refused, refused, {});
-  EXPECT_EQ(comparison.status, CompareStatus::kCouldNotCompare);
-  EXPECT_EQ(comparison.detail, "a TensorView that was refused when it was made, as stderr says");
+TEST(CompareTensors, ATensorThatWasRefusedIsEqualToNothing) {
+  const float data[2] = {1, 2};
+  const TensorView views[] = {TensorView(data, {2}), TensorView(nullptr, DType::kFloat32, {2})};
+  for (const int pair : {1, 2, 3}) {
+    const TensorComparison comparison = CompareTensors(views[pair & 1], views[pair >> 1], {});
+    EXPECT_EQ(comparison.status, CompareStatus::kCouldNotCompare);
+    EXPECT_EQ(comparison.detail, "a TensorView that was refused when it was made, as stderr says");
+  }
 }
 
 TEST(FailClosed, IntegersBeyondDoublePrecisionDiffer) {
@@ -176,6 +179,8 @@ TEST(TensorComparison, SmallestTolerancePassesAndASmallerOneDoesNot) {
     tolerance.atol = trial % 2 == 0 ? 0 : 0.001;
     tolerance.rtol = trial % 3 == 0 ? 0 : 0.001;
     const TensorComparison result = Compare(reference, current, tolerance);
+    EXPECT_EQ(result.tolerance.atol, tolerance.atol);
+    EXPECT_EQ(result.tolerance.rtol, tolerance.rtol);
     Tolerance passing = tolerance;
     passing.atol = result.passing_atol;
     EXPECT_TRUE(Passes(Compare(reference, current, passing).status));

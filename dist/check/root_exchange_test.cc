@@ -97,22 +97,6 @@ TEST(RootExchange, WhoDoesNotComeIsNamedAndWaitedForOnce) {
   });
 }
 
-TEST(RootExchange, WhatBindsIsNotRuledWhereSomebodyHasGoneOn) {
-  for (const bool binds : {false, true}) {
-    std::promise<void> gone_on[2];
-    OnExchanges(milliseconds(400), [&](int rank, RootExchange& exchange) {
-      if (rank == 0) {
-        // Late for all others, whose parts are there.
-        for (std::promise<void>& other : gone_on) other.get_future().wait();
-        EXPECT_EQ(RunOnce(exchange, rank, binds), binds ? "later" : "012");
-      } else {
-        EXPECT_THAT(RunOnce(exchange, rank, binds), HasSubstr("nothing from rank 0 (node0) within 0.4 s"));
-        gone_on[rank - 1].set_value();
-      }
-    });
-  }
-}
-
 TEST(RootExchange, WhoSaidThatItWaitsDoesSoAndWhatBindsIsFoundInALaterRound) {
   using Message = internal::RootMessage;
   std::promise<void> gave_up, decided;
