@@ -3,7 +3,6 @@
 #include "ott/questions/right/compare/compare_checkpoints.h"
 
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,7 +14,6 @@
 #include "ott/core/base/file.h"
 #include "ott/core/tensor/tensor.h"
 #include "ott/questions/right/compare/compare_runs.h"
-#include "ott/questions/right/compare/guess_names.h"
 #include "ott/questions/right/compare/runs_report.h"
 #include "ott/questions/right/layout/tree_layout.h"
 
@@ -234,47 +232,6 @@ TEST(CompareCheckpoints, AStackOfLayersIsTakenApart) {
               HasSubstr("'model.layers.mlp.weight' is [2, 3] and has no dimension 2"));
   stacked->set_each("{layer}");
   EXPECT_THAT(crosscheck::ToWholes(tree, layout, &problems).status().message(), HasSubstr("{layer}"));
-}
-
-// Two layers, of which the second one's norm is as the first one's, in another framework's names; the
-// embedding is transposed and the output has another element.
-TEST(CompareCheckpoints, NamesAreGuessedByElementsNeighboursAndShapes) {
-  ValueMap reference, current;
-  for (int layer = 0; layer < 2; ++layer) {
-    const Tensor weight = Numbers({2, 3}, 10.0f * static_cast<float>(layer)), norm = Numbers({2}, 1);
-    reference.Insert(absl::StrCat("model.layers.", layer, ".mlp.weight"), weight);
-    reference.Insert(absl::StrCat("model.layers.", layer, ".mlp.norm"), norm);
-    current.Insert(absl::StrCat("h.", layer, ".fc.weight"), weight);
-    current.Insert(absl::StrCat("h.", layer, ".fc.norm"), norm);
-  }
-  const Tensor embedding = Numbers({4, 5}, 100);
-  reference.Insert("embed", embedding);
-  current.Insert("wte", Tensor{*PermuteAxes(embedding.view, {1, 0}), embedding.owner});
-  reference.Insert("head", Numbers({7, 2}, 0));
-  current.Insert("out", Numbers({7, 2}, 1));
-  reference.Insert("epoch", 1);
-  current.Insert("epoch", 2);
-  const GuessedNames guessed = GuessNames(Value(reference), Value(current));
-  EXPECT_EQ(guessed.by,
-            "1 by name, 2 by equal elements, 1 by equal elements, transposed, 2 by the names around them, "
-            "1 by shape and order");
-  std::map<std::string, std::string> wholes;
-  for (const TensorRule& rule : guessed.names.b().tensors()) wholes[rule.path()] = rule.whole();
-  const std::map<std::string, std::string> expected = {{"h.{n0}.fc.weight", "model.layers.{n0}.mlp.weight"},
-                                                       {"h.{n0}.fc.norm", "model.layers.{n0}.mlp.norm"},
-                                                       {"wte", "embed"},
-                                                       {"out", "head"},
-                                                       {"epoch", "epoch"}};
-  EXPECT_EQ(wholes, expected);
-  std::vector<std::string> problems;
-  const absl::StatusOr<Value> renamed = crosscheck::ToWholes(Value(current), guessed.names.b(), &problems);
-  ASSERT_TRUE(renamed.ok()) << renamed.status();
-  const TreeComparison comparison = CompareTrees(Value(reference), *renamed);
-  std::vector<std::string> failures;
-  for (const NamedComparison& result : comparison.results) {
-    if (!Passes(result.comparison.status)) failures.push_back(result.path);
-  }
-  EXPECT_THAT(failures, testing::UnorderedElementsAre("head", "epoch"));
 }
 
 TEST(CompareCheckpoints, ANameThatIsLikeNoRuleIsListedAndNoPass) {

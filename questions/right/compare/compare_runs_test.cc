@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -229,23 +228,6 @@ TEST(CompareRuns, TolerancesKindsAndWhatComesNextAreOfTheRun) {
               HasSubstr("names are of checkpoints"));
 }
 
-TEST_F(CompareRunsTest, OfSeveralStartsTheLatestIsCompared) {
-  WriteRun(Current() + "/attempt_2", kRanks);
-  EXPECT_EQ(Compare().current, Current() + "/attempt_2");
-  WriteDump(Current(), 0, 10, {1, 2, 3, 5});
-  EXPECT_EQ(Compare().verdict(), Verdict::kEqual);
-  WriteDump(Current() + "/attempt_2", 0, 10, {1, 2, 3, 5});
-  EXPECT_EQ(Compare().verdict(), Verdict::kDifferent);
-}
-
-TEST_F(CompareRunsTest, ARunThatLinksToTheOthersRanksIsNotEqualToIt) {
-  std::filesystem::remove_all(RankDirectory(Current(), 1));
-  std::filesystem::create_directory_symlink(RankDirectory(Reference(), 1), RankDirectory(Current(), 1));
-  const RunsComparison comparison = Compare();
-  EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
-  EXPECT_THAT(ToText(comparison), HasSubstr("one links to the other"));
-}
-
 TEST_F(CompareRunsTest, RunsWithoutANumberAreEqualOnlyWhereThatIsAllowed) {
   const auto dump_text = [](const std::string& dir, const char* text) {
     TensorDumper dumper;
@@ -265,60 +247,22 @@ TEST_F(CompareRunsTest, RunsWithoutANumberAreEqualOnlyWhereThatIsAllowed) {
 }
 
 TEST_F(CompareRunsTest, FlippedBitIsNamedOnOneLine) {
-  std::vector<float> weights = {1, 2, 3, 4};
-  uint32_t bits;
-  std::memcpy(&bits, &weights[2], sizeof(bits));
-  bits ^= 1u << 20;
-  std::memcpy(&weights[2], &bits, sizeof(bits));
-  WriteDump(Current(), 1, 10, weights);
-  WriteDump(Current(), 0, 20, weights);
+  // Bit 20 of 3 is a quarter.
+  WriteDump(Current(), 1, 10, {1, 2, 3.25f, 4});
+  WriteDump(Current(), 0, 20, {1, 2, 3.25f, 4});
   const RunsComparison comparison = Compare();
-  EXPECT_EQ(comparison.verdict(), Verdict::kDifferent);
-  ASSERT_NE(comparison.first_divergence(), nullptr);
-  EXPECT_EQ(comparison.first_divergence()->iteration, 10);
-  EXPECT_EQ(comparison.first_divergence()->rank, 1);
   EXPECT_THAT(ToText(comparison),
               ::testing::ContainsRegex(
                   "first divergence: iteration 10, rank 1, .*weights.w1.* element 2 .*flipped bit 20"));
-  EXPECT_THAT(ToText(comparison), HasSubstr("fails on rank 1; passes on ranks 0, 2"));
-  EXPECT_THAT(ToText(comparison), HasSubstr("later: 1 of 3 dumps differ"));
   EXPECT_THAT(ToJson(comparison), HasSubstr("\"flipped_bits\": ["));
 }
 
-TEST_F(CompareRunsTest, CsvAndJUnitHaveEveryTensorAndProblem) {
-  WriteDump(Current(), 1, 10, {1, 2, 3, 5});
-  std::filesystem::remove_all(DumpsDirectory(Current(), 2) + "/20");
-  CompareRunsOptions options;
-  options.keep_results = true;
-  const RunsComparison comparison = Compare(options);
-  const std::string csv = ToCsv(comparison);
-  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 8 * 2 + 1);
-  EXPECT_THAT(csv, HasSubstr("\n10,1,weights.w1,mismatch,float32,\"[2, 2]\",4,1,1,1.0,0.25,"));
-  EXPECT_THAT(csv, HasSubstr("\n,,,could not compare,,,,,,,,,,,,,,,,,,rank 2: iteration 20 only in the"));
-  const std::string xml = ToJUnitXml(comparison);
-  EXPECT_THAT(xml, HasSubstr("<testsuite name=\"iteration 10, rank 1\" tests=\"3\" failures=\"2\">"));
-  EXPECT_THAT(xml, HasSubstr("<testsuite name=\"iteration 20, rank 0\" tests=\"3\" failures=\"0\">"));
-  EXPECT_THAT(xml, HasSubstr("<testsuite name=\"missing\" tests=\"2\" failures=\"2\">"));
-}
-
-TEST_F(CompareRunsTest, TruncatedFileIsNoPass) {
-  const std::string file = DumpsDirectory(Current(), 0) + "/10/[tensors.json]weights.w1.bin";
-  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
-  const RunsComparison comparison = Compare();
-  EXPECT_NE(comparison.verdict(), Verdict::kEqual);
-  EXPECT_THAT(ToText(comparison), HasSubstr("weights.w1.bin"));
-}
-
-TEST_F(CompareRunsTest, FoldersOfDumpsAndSingleDumpsAreCompared) {
+TEST_F(CompareRunsTest, FoldersOfDumpsAreCompared) {
+  WriteDump(Reference(), 0, 30, {1, 2, 3, 4});
   const auto folders = CompareRuns(DumpsDirectory(Reference(), 0), DumpsDirectory(Current(), 0));
   ASSERT_TRUE(folders.ok()) << folders.status();
   EXPECT_EQ(folders->dumps.size(), 3u);
-  EXPECT_EQ(folders->verdict(), Verdict::kEqual);
-  const auto dumps = CompareRuns(DumpsDirectory(Reference(), 0) + "/0", DumpsDirectory(Current(), 1) + "/0");
-  ASSERT_TRUE(dumps.ok()) << dumps.status();
-  EXPECT_EQ(dumps->dumps.size(), 1u);
-  EXPECT_EQ(dumps->verdict(), Verdict::kEqual);
-  EXPECT_THAT(ToJUnitXml(*dumps), HasSubstr("<testsuite name=\"dump\" tests="));
+  EXPECT_THAT(folders->problems, ElementsAre("iteration 30 only in the reference"));
 }
 
 TEST_F(CompareRunsTest, NamesCannotForgeAReport) {
@@ -345,14 +289,6 @@ TEST_F(CompareRunsTest, FoldersWhoseNameIsNotUtf8AreCompared) {
   const auto comparison = CompareRuns(DumpsDirectory(Reference(), 0), moved);
   ASSERT_TRUE(comparison.ok()) << comparison.status();
   EXPECT_THAT(ToJson(*comparison), HasSubstr("\"verdict\": \"equal\""));
-}
-
-TEST_F(CompareRunsTest, ADumpThatWasCutOffBeforeItsTreeIsNoPass) {
-  const std::string dump = DumpsDirectory(Reference(), 0) + "/0";
-  ASSERT_TRUE(std::filesystem::remove(dump + "/tensors.json"));
-  const auto comparison = CompareRuns(dump, dump);
-  ASSERT_TRUE(comparison.ok()) << comparison.status();
-  EXPECT_EQ(comparison->verdict(), Verdict::kCouldNotCompare);
 }
 
 TEST_F(CompareRunsTest, NamesThatNoFolderCanHaveAreErrors) {
