@@ -175,6 +175,16 @@ TEST(MergeStats, AddsUpTheReportsOfARestartedRank) {
       reports[1].set_num_measured_iters(kIterations / 2);
       *reports[1].mutable_iteration() = Repeated(0.020, kIterations / 2);
       reports[1].mutable_own_work()->set_waiting_seconds(2);
+      for (const int i : {0, 1}) {
+        OwnWorkStats& own = *reports[i].mutable_own_work();
+        own.set_num_watched_iters(reports[i].num_measured_iters());
+        own.set_taken_seconds(1 + i);
+        own.set_cpu_seconds(2 + 2 * i);
+        reports[i].set_observer_thread_seconds(0.5 + i);
+        OneTimeMeasurement& one_time = *reports[i].add_one_time();
+        one_time.set_name(i == 0 ? "load" : "compile");
+        one_time.set_seconds(3);
+      }
       if (!both_know) reports[without_own_work].clear_own_work();
       if (!longer_first) std::swap(reports[0], reports[1]);
       reports.push_back(Report(1, 0.010, {{"forward", 0.002}, {"allreduce*", 0.004}}));
@@ -185,6 +195,13 @@ TEST(MergeStats, AddsUpTheReportsOfARestartedRank) {
       EXPECT_NEAR(stats.measurements(0).max().seconds(), 6 / 1500.0, 1e-9);
       EXPECT_FALSE(stats.has_straggler());
       EXPECT_EQ(stats.has_detectable(), both_know);
+      EXPECT_EQ(stats.one_time_size(), 2);
+      EXPECT_EQ(stats.measurements(2).name(), kObserverThreads);
+      EXPECT_NEAR(stats.measurements(2).max().seconds(), 2 / 1500.0, 1e-9);
+      ASSERT_EQ(stats.cpu_taken().num_taken(), both_know ? 1 : 0);
+      if (both_know) {
+        EXPECT_NEAR(stats.cpu_taken().ranks(0).share(), 3.0 / 14, 1e-9);
+      }
       EXPECT_THAT(stats.notes(), testing::Contains("rank 0: 2 reports added up"));
     }
   }
