@@ -212,6 +212,7 @@ TEST(Report, AllFormatsSayWhatTheComparisonHolds) {
     EXPECT_EQ(evidence.num_b(), static_cast<int64_t>(comparison.num_b));
     EXPECT_THAT(evidence.notes(), ::testing::ElementsAre("a note"));
     const Answer answer = AnswerFaster(comparison, {"before", "after"});
+    EXPECT_EQ(answer.evidence(), evidence.SerializeAsString());
     EXPECT_EQ(answer.finding(), all[0].verdict == AbResult::SLOWER        ? Answer::BAD
                                 : all[0].verdict == AbResult::CANNOT_TELL ? Answer::CANNOT_TELL
                                                                           : Answer::GOOD);

@@ -143,6 +143,7 @@ TEST(AnswerLearning, SaysHowMuchWhereAndWhy) {
     LearningVerdict verdict = WorseLoss();
     change(verdict, *verdict.mutable_metrics(0));
     const Answer answer = AnswerLearning(verdict);
+    EXPECT_EQ(answer.evidence(), verdict.SerializeAsString());
     EXPECT_EQ(answer.sentences(0), first);
     EXPECT_EQ(answer.finding(), finding) << first;
   }

@@ -174,6 +174,7 @@ TEST(AnswerOrigin, IsGoodNewsOnlyIfNothingIsNamed) {
                                       {OriginVerdict::INPUT, Answer::BAD}}) {
     verdict.set_kind(kind);
     const Answer answer = AnswerOrigin(verdict);
+    EXPECT_EQ(answer.evidence(), verdict.SerializeAsString());
     EXPECT_EQ(answer.finding(), finding);
     EXPECT_EQ(answer.sentences(0), "it");
     EXPECT_EQ(answer.how_sure(), "7 operations on 2 ranks were compared bit for bit");

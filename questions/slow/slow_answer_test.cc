@@ -26,6 +26,7 @@ TEST(AnswerSlow, IsGoodOnlyWhereAnExcessWouldHaveBeenSeen) {
       if (bits >= 8) expected = Answer::BAD;
       Answer answer = AnswerSlow(stats);
       AddNextOf("run", &answer);
+      EXPECT_EQ(answer.evidence(), stats.SerializeAsString());
       EXPECT_EQ(answer.next_size(), bits >= 8 ? 1 : 0);
       EXPECT_EQ(answer.finding(), expected) << bits << " " << detectable;
       EXPECT_EQ(answer.ranks_size(), (bits >= 16 ? 1 : 0) + ((bits & 8) != 0 ? 1 : 0));

@@ -287,6 +287,7 @@ TEST(Sound, TheAnswerNamesRuleIterationRanksTensorsAndPlace) {
                                           meant, "unknown\" } in the configuration.\n",
                                           "checked: 1 rule, 1 iteration, 40 ranks\nsilenced: modes, data\n"));
   const Answer answer = AnswerSound(verdict);
+  EXPECT_EQ(answer.evidence(), verdict.SerializeAsString());
   EXPECT_EQ(answer.finding(), Answer::BAD);
   EXPECT_THAT(answer.sentences(), ElementsAre(lines[0], lines[1], lines[2], "silenced: modes, data"));
   EXPECT_EQ(answer.how_sure(), "by rules that hold in every sound step: 1 rule, 1 iteration, 40 ranks");

@@ -513,6 +513,7 @@ TEST_F(RunReportTest, NamesInAVerdictOnAHangAreEscapedOnce) {
   now.set_verdict("rank 1 never came to a\\nb");
   HangVerdict earlier = now;
   earlier.set_answer(HangVerdict::HANGING);
+  EXPECT_EQ(hang::AnswerHang(now, earlier).evidence(), now.SerializeAsString());
   EXPECT_THAT(
       hang::AnswerHang(now, earlier).sentences(),
       testing::ElementsAre("rank 1 never came to a\\nb", "found while it stood: rank 1 never came to a\\nb"));
