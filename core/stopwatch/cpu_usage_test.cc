@@ -33,6 +33,8 @@ TEST(CpuUsage, LongIntervalsWeighMore) {
   EXPECT_DOUBLE_EQ(usage.process_user_percent(), 37.5);
   EXPECT_DOUBLE_EQ(usage.process_system_percent(), 12.5);
   EXPECT_DOUBLE_EQ(usage.duration(), 4);
+  usage.Add({0, 0, 0, 0, 0}, {8.001, 0, 0, 0, 0});
+  EXPECT_EQ(usage.all_percent(), 100) << "though sums round";
 }
 
 TEST(CpuUsage, ABusyThreadIsSeen) {

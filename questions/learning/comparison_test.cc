@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -273,6 +274,13 @@ TEST(Comparison, OfRandomCurvesIsWhatTheRulesSay) {
     if (curves.size() < 3) {
       EXPECT_EQ(verdict->metrics(0).kind(), LearningVerdict::CANNOT_TELL);
       EXPECT_EQ(verdict->metrics(0).runs_needed(), FewestRunsASide(scene.options.error));
+      ASSERT_EQ(verdict->metrics(0).points_size(), oracle.points.x.size());
+      for (int i = 0; i < verdict->metrics(0).points_size(); ++i) {
+        const LearningVerdict::Point& point = verdict->metrics(0).points(i);
+        const double one = oracle.points.at(0, i), other = oracle.points.at(1, i);
+        EXPECT_EQ(std::make_tuple(point.x(), point.a().low(), point.b().high(), point.difference().value()),
+                  std::make_tuple(oracle.points.x[i], one, other, other - one));
+      }
       continue;
     }
     const LearningVerdict::Metric expected =
