@@ -19,6 +19,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -71,8 +72,12 @@ TYPED_TEST_P(CommunicatorConformance, MessagesOfATagArriveWholeAndInOrder) {
 
 TYPED_TEST_P(CommunicatorConformance, ARankCanPostToItself) {
   TypeParam::OnAllRanks([](Communicator& group) {
-    ASSERT_TRUE(group.Post(group.rank(), 5, "note").ok());
-    EXPECT_EQ(group.Receive(group.rank(), 5, ForTests()).value(), "note");
+    // Tags are no numbers of collectives.
+    for (int tag = 0; tag < 9; ++tag) ASSERT_TRUE(group.Post(group.rank(), tag, absl::StrCat(tag)).ok());
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(group.Barrier(ForTests()).ok());
+    for (int tag = 0; tag < 9; ++tag) {
+      EXPECT_EQ(group.Receive(group.rank(), tag, ForTests()).value(), absl::StrCat(tag));
+    }
   });
 }
 
@@ -114,9 +119,9 @@ TYPED_TEST_P(CommunicatorConformance, ReceiveGivesUpAtItsDeadlineAndNamesTheRank
     EXPECT_TRUE(absl::IsDeadlineExceeded(group.Receive(0, 9, Deadline::Now()).status()));
     const absl::Status status = group.Receive(0, 9, Deadline::After(std::chrono::milliseconds(20))).status();
     EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-    EXPECT_THAT(
-        std::string(status.message()),
-        testing::HasSubstr(absl::StrCat("Receive with tag 9: nothing from rank 0 (", group.host(0), ")")));
+    EXPECT_EQ(std::string(status.message()),
+              absl::StrCat("rank ", group.rank(), " (", group.host(group.rank()), "): Receive with tag 9: ",
+                           "nothing from rank 0 (", group.host(0), ") within 0.02 s"));
     EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(20));
   });
 }
@@ -225,13 +230,17 @@ TYPED_TEST_P(CommunicatorConformance, AllReduceMergesBytesInOrderOfRank) {
 TYPED_TEST_P(CommunicatorConformance, AnErrorOfMergeReachesEveryRank) {
   TypeParam::OnAllRanks([](Communicator& group) {
     std::string bytes = "mine";
-    const Communicator::Merge refuse = [](std::string_view, std::string*) {
-      return absl::InvalidArgumentError("cannot be merged");
+    const int last = group.size() - 1;
+    if (group.rank() == last) bytes = "theirs";
+    const Communicator::Merge refuse = [](std::string_view from, std::string*) {
+      return from == "theirs" ? absl::InvalidArgumentError("cannot be merged") : absl::OkStatus();
     };
     const absl::Status status = group.AllReduce(refuse, &bytes, ForTests());
     EXPECT_EQ(absl::IsInvalidArgument(status), group.size() > 1) << status;
     if (group.size() > 1) {
-      EXPECT_THAT(std::string(status.message()), testing::ContainsRegex("with rank . .*: cannot be merged"));
+      EXPECT_THAT(std::string(status.message()),
+                  testing::HasSubstr(
+                      absl::StrCat("with rank ", last, " (", group.host(last), "): cannot be merged")));
     }
   });
 }
@@ -289,6 +298,7 @@ TYPED_TEST_P(CommunicatorConformance, GatherAvailableReturnsWhatCameAndNamesWhoI
     if (group.rank() == late) {
       ASSERT_TRUE(group.Receive(0, 1, ForTests()).ok());
       EXPECT_TRUE(group.GatherAvailable(0, "late", ForTests()).ok());
+      (void)group.Gather(0, "late", Soon());
     } else {
       const auto parts = group.GatherAvailable(0, absl::StrCat(group.rank()), Soon());
       ASSERT_TRUE(parts.ok()) << parts.status();
@@ -301,7 +311,12 @@ TYPED_TEST_P(CommunicatorConformance, GatherAvailableReturnsWhatCameAndNamesWhoI
           EXPECT_EQ((*parts)[rank].value(), absl::StrCat(rank));
         }
       }
+      const absl::Status status = group.Gather(0, "", Soon()).status();
       if (group.rank() == 0) {
+        EXPECT_TRUE(absl::IsDeadlineExceeded(status));
+        EXPECT_THAT(std::string(status.message()),
+                    testing::HasSubstr(
+                        absl::StrCat(": nothing from rank ", late, " (", group.host(late), ") within")));
         ASSERT_TRUE(group.Post(late, 1, "go on").ok());
       }
     }
@@ -341,22 +356,19 @@ TYPED_TEST_P(CommunicatorConformance, ARankThatReducesInAnotherWayIsNamed) {
     float floats[2] = {1, 1};
     int64_t integer = 1;
     std::string bytes(8, '.');
-    const auto sum = [&] { return group.AllReduce(Reduction::kSum, absl::MakeSpan(&number, 1), Soon()); };
-    for (const char* const other :
-         {"(min of doubles)", "(max of doubles)", "(sum of floats)", "(max of int64s)", "(merge)"}) {
-      const auto reduce_otherwise = [&, what = std::string(other)]() -> absl::Status {
-        if (what == "(min of doubles)")
-          return group.AllReduce(Reduction::kMin, absl::MakeSpan(&number, 1), Soon());
-        if (what == "(max of doubles)")
-          return group.AllReduce(Reduction::kMax, absl::MakeSpan(&number, 1), Soon());
-        if (what == "(sum of floats)")
-          return group.AllReduce(Reduction::kSum, absl::MakeSpan(floats), Soon());
-        if (what == "(max of int64s)")
-          return group.AllReduce(Reduction::kMax, absl::MakeSpan(&integer, 1), Soon());
-        return group.AllReduce([](std::string_view, std::string*) { return absl::OkStatus(); }, &bytes,
-                               Soon());
-      };
-      const absl::Status status = group.rank() == 1 ? reduce_otherwise() : sum();
+    const auto reduce = [&](Reduction reduction, auto span) {
+      return group.AllReduce(reduction, span, Soon());
+    };
+    const auto doubles = absl::MakeSpan(&number, 1);
+    const Communicator::Merge merge = [](std::string_view, std::string*) { return absl::OkStatus(); };
+    const std::pair<std::string, std::function<absl::Status()>> others[] = {
+        {"(min of doubles)", [&] { return reduce(Reduction::kMin, doubles); }},
+        {"(max of doubles)", [&] { return reduce(Reduction::kMax, doubles); }},
+        {"(sum of floats)", [&] { return reduce(Reduction::kSum, absl::MakeSpan(floats)); }},
+        {"(max of int64s)", [&] { return reduce(Reduction::kMax, absl::MakeSpan(&integer, 1)); }},
+        {"(merge)", [&] { return group.AllReduce(merge, &bytes, Soon()); }}};
+    for (const auto& [other, reduce_otherwise] : others) {
+      const absl::Status status = group.rank() == 1 ? reduce_otherwise() : reduce(Reduction::kSum, doubles);
       EXPECT_FALSE(status.ok()) << other;
       if (group.rank() == 0) {
         EXPECT_THAT(std::string(status.message()), testing::HasSubstr("(sum of doubles): rank 1 ("));
