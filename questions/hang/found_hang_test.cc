@@ -92,6 +92,19 @@ TEST(FoundHang, WhatAnotherVersionWroteIsReadAndPrintedOnOneLine) {
   EXPECT_FALSE(ReadFoundHang(run_dir)->has_value());
 }
 
+TEST(HangAnswer, SaysWhatWasFoundBeforeUnlessItIsTheSameHang) {
+  HangVerdict earlier = Verdict(HangVerdict::HANGING, 4, "");
+  earlier.add_culprits(1);
+  HangVerdict now = earlier;
+  EXPECT_EQ(AnswerHang(now, earlier).sentences_size(), 1);
+  now.set_culprits(0, 0);
+  EXPECT_EQ(AnswerHang(now, earlier).sentences_size(), 2);
+  now = earlier;
+  now.set_answer(HangVerdict::CANNOT_TELL);
+  EXPECT_EQ(AnswerHang(now, earlier).sentences_size(), 2);
+  EXPECT_EQ(AnswerHang(std::nullopt, earlier).sentences_size(), 2);
+}
+
 TEST(HangAnswer, SaysWhereTheFirstTwoRanksToBlameStand) {
   const std::string run_dir = ::testing::TempDir() + "/stacks";
   for (const int rank : {1, 3, 5}) {
