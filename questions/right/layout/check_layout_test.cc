@@ -1,19 +1,26 @@
 #include "ott/questions/right/layout/check_layout.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <map>
+#include <random>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/file.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/tensor/value.h"
+#include "ott/dist/check/tolerance_file.h"
 #include "ott/questions/right/crosscheck/run_for_test.h"
 #include "ott/questions/right/layout/layout_text.h"
 #include "ott/questions/right/layout/path_pattern.h"
@@ -411,16 +418,92 @@ TEST_F(CheckLayoutTest, DimensionsThatATensorLacksAreNotCompared) {
   }
 }
 
-TEST_F(CheckLayoutTest, IterationsThatOneRunLacksAreNotCompared) {
-  const Value tree = ValueMap{{"w", Count({4})}};
-  WriteRuns({tree}, {tree});
-  WriteTreeForTest(a_, 0, 10, tree);
-  const auto verdicts = CheckLayout(a_, b_, Layout(), {});
-  ASSERT_TRUE(verdicts.ok());
-  ASSERT_EQ(verdicts->size(), 2u);
-  EXPECT_EQ((*verdicts)[0].outcome(), BITWISE_EQUAL);
-  EXPECT_EQ((*verdicts)[1].outcome(), NOT_COMPARED);
-  EXPECT_THAT((*verdicts)[1].not_compared(), testing::Contains(HasSubstr("b: rank 0 has no dump")));
+// Random errors, of which a file allows a quarter of "u" in iteration 10, and an option a quarter of the
+// others.
+TEST_F(CheckLayoutTest, EachIterationIsJudgedByTheTolerancesOfItsTensors) {
+  std::mt19937 random(1);
+  const std::string file = testing::TempDir() + "/layout_tolerances.textproto";
+  ASSERT_TRUE(WriteFileAtomically(
+                  file, "iterations: 0 iterations: 10 tensors { path: \"u\" atol_at: 0 atol_at: 0.25 }")
+                  .ok());
+  LayoutOptions options;
+  options.tolerance_file = ToleranceFile::Read(file).value();
+  options.tolerance.emplace().atol = 0.25;
+  for (int trial = 0; trial < 60; ++trial) {
+    a_ = MakeRunForTest("a", 1);
+    b_ = MakeRunForTest("b", 1);
+    std::map<int, std::map<std::string, float>> errors;
+    std::set<int> missing;
+    for (const int iteration : {0, 10, 20}) {
+      const bool is_missing = random() % 8 == 0;
+      if (is_missing) missing.insert(iteration);
+      ValueMap a, b;
+      for (const char* const name : {"u", "v", "w"}) {
+        const float error = 0.25f * static_cast<float>(std::max<int>(static_cast<int>(random() % 5) - 2, 0));
+        errors[iteration][name] = error;
+        a.Insert(name, Floats({2}, {1, 2}));
+        b.Insert(name, Floats({2}, {1, 2 + error}));
+      }
+      // No tolerance is of texts.
+      errors[iteration]["text"] = random() % 8 == 0 ? 9 : 0;
+      a.Insert("text", "same");
+      b.Insert("text", errors[iteration]["text"] > 0 ? "sanf" : "same");
+      WriteTreeForTest(a_, 0, iteration, a);
+      if (!is_missing) WriteTreeForTest(b_, 0, iteration, b);
+    }
+    const std::vector<LayoutVerdict> verdicts = CheckLayout(a_, b_, Layout(), options).value();
+    ASSERT_EQ(verdicts.size(), 3u);
+    int count[4] = {};  // equal, within tolerance, different, not compared
+    std::string first;
+    for (const LayoutVerdict& verdict : verdicts) {
+      const auto iteration = static_cast<int>(verdict.iteration());
+      if (missing.count(iteration) > 0) {
+        EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+        EXPECT_THAT(verdict.not_compared(0), HasSubstr("b: rank 0 has no dump: "));
+        ++count[3];
+        continue;
+      }
+      std::vector<std::string> different;
+      int num_not_equal = 0;
+      float largest = 0;
+      for (const char* const name : {"u", "v", "w", "text"}) {
+        const float error = errors[iteration][name];
+        num_not_equal += error > 0;
+        if (name != std::string("text")) largest = std::max(largest, error);
+        // Between its iterations a file's tolerance is that of the one before.
+        if (error > (name == std::string("u") && iteration == 0 ? 0 : 0.25f)) different.emplace_back(name);
+      }
+      EXPECT_EQ(verdict.num_tensors(), 4);
+      EXPECT_EQ(verdict.num_not_bitwise_equal(), num_not_equal) << trial;
+      EXPECT_EQ(verdict.num_different(), different.size()) << trial;
+      if (different.empty() || different.back() != "text") {
+        EXPECT_EQ(verdict.max_abs_error(), largest) << trial;
+      }
+      ASSERT_EQ(verdict.differences_size(), different.size());
+      for (size_t i = 0; i < different.size(); ++i)
+        EXPECT_EQ(verdict.differences(static_cast<int>(i)).tensor(), different[i]);
+      EXPECT_EQ(verdict.outcome(), !different.empty()  ? DIFFERENT
+                                   : num_not_equal > 0 ? WITHIN_TOLERANCE
+                                                       : BITWISE_EQUAL);
+      EXPECT_THAT(verdict.not_compared(), testing::IsEmpty());
+      ++count[!different.empty() ? 2 : num_not_equal > 0 ? 1 : 0];
+      if (first.empty() && !different.empty())
+        first = absl::StrCat("first divergence: iteration ", iteration, ": DIFFER in tensor \"", different[0],
+                             "\"");
+    }
+    // The layout is the same in all, but for what is missing.
+    const std::string text = LayoutVerdictsToText(verdicts);
+    EXPECT_EQ(verdicts[1].understood().empty(), missing.count(0) == missing.count(10));
+    const auto part = [](int number, const char* what) {
+      return number > 0 ? absl::StrCat("; ", number, what) : "";
+    };
+    EXPECT_THAT(text, HasSubstr(absl::StrCat(
+                          " tensors compared", part(count[0], " equal bit for bit"),
+                          part(count[1], " within tolerance but not bit for bit"), part(count[2], " DIFFER"),
+                          part(count[3], " NOT COMPARED, or not in full"), "; max abs error ")));
+    EXPECT_THAT(text, HasSubstr(first));
+    EXPECT_EQ(text.find("first divergence") == text.npos, first.empty());
+  }
 }
 
 }  // namespace
