@@ -26,6 +26,7 @@ TEST(Meetings, WhoWaitsForWhomIsFoundByWhoNeverLeavesBefore) {
   for (int trial = 0; trial < 100; ++trial) {
     const size_t num_ranks = 2 + random() % 5;
     const bool is_declared = trial % 4 == 0;
+    const int64_t error_bound = trial % 3 == 0 ? 500 : 0;
     std::vector<int> group(num_ranks);
     for (int& of_rank : group) of_rank = static_cast<int>(random() % 3);
     std::vector<std::set<size_t>> besides(num_ranks);
@@ -49,10 +50,12 @@ TEST(Meetings, WhoWaitsForWhomIsFoundByWhoNeverLeavesBefore) {
           if (group[other] == group[rank] || besides[rank].count(other) > 0)
             end = std::max(end, starts[other]);
         }
-        pieces[rank].push_back({7, 0, iteration, starts[rank], end + 1});
+        // Its clock may be off.
+        const int64_t off = static_cast<int64_t>(random() % (2 * error_bound + 1)) - error_bound;
+        pieces[rank].push_back({7, 0, iteration, starts[rank] + off, end + 1 + off});
       }
     }
-    meetings.Learn({pieces}, 0);
+    meetings.Learn({pieces}, error_bound);
 
     const Piece piece = pieces[0][0];
     const size_t num_groups = std::set<int>(group.begin(), group.end()).size();
@@ -82,6 +85,13 @@ TEST(Meetings, WhoWaitsForWhomIsFoundByWhoNeverLeavesBefore) {
         EXPECT_EQ(components[a] == components[b], leads[a][b] != 0) << trial;
     }
   }
+}
+
+TEST(Meetings, WhereARankNeverComesNotAllMeet) {
+  Meetings meetings(3);
+  const std::vector<std::vector<Piece>> pieces = {{{7, 0, 0, 0, 9}}, {{7, 0, 0, 1, 9}}, {}};
+  meetings.Learn({pieces}, 0);
+  EXPECT_FALSE(meetings.IsOfAll(pieces[0][0]));
 }
 
 // One rank is always the last, and those that meet it leave late; so these never leave before anybody.

@@ -387,6 +387,23 @@ TEST(SampledJob, SlowHostIsBlamed) {
   EXPECT_GT(answer.by_host(1).saved(), 0.4);
 }
 
+// Ranks on a CPU differ by chance by more than it takes longer, so it is not blamed, and its stage is not
+// either.
+TEST(SampledJob, SlowRankOfTheLastStageIsNoLongLastStage) {
+  Training training;
+  training.has_stages = true;
+  training.noise = 0.05;
+  training.forward_excess = OnRank(2, 2000 * kMicrosecond);
+  std::vector<IterationSample> samples = training.Run();
+  for (IterationSample& sample : samples) {
+    sample.mutable_cpu_of_work()->set_cpu_seconds(10e-3);
+    sample.mutable_cpu_of_work()->set_watched_seconds(0.1);
+  }
+  const WhatIfAnswer answer = AnswerWhatIf(*MakeJob(samples));
+  EXPECT_EQ(answer.verdict(), WHAT_IF_UNEVEN) << answer.conclusion();
+  EXPECT_THAT(answer.conclusion(), HasSubstr("mending rank 2 (node0) saves less than"));
+}
+
 TEST(SampledJob, ReplayThatTakesAnotherTimeIsNoAnswer) {
   Training training;
   training.num_ranks = 3;
