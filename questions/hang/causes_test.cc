@@ -249,6 +249,9 @@ a=012 | a#1/2c a#2/3 | a#1/2c a#2/3 | a#1/1c
 a=012 | a#2/2c a#3/3c a#4/4 | a#3/3c a#4/4 | a#3/4c
   HANGING DIFFERENT_ITERATIONS 2
   says : there or earlier, which is not recorded, it left out one before
+a=012 | a#2/2c a#3/3c a#4/4 | a#2/2c a#3/3c a#4/4 | a#2/2c a#3/4c
+  HANGING DIFFERENT_ITERATIONS 2
+  says : there it left out one before
 a=012 | a#3/3c a#4/4c a#5/5 | a#3/3c a#4/4c a#5/5 | a#3/4c a#4/4c
   HANGING NEVER_CAME 2
 a=012 | a#3/-1c a#4/4 | a#3/3c a#4/4 | a#3/3c

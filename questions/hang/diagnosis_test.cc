@@ -116,6 +116,7 @@ TEST(DiagnoseHang, AWaitCountsFromItsLimitOn) {
   test.Call(2, test.Group("dp1", {2, 3}), 1, "allreduce").entered_ns = 960 * kSecond;
   test.job.ranks[1].last_event_ns = 950 * kSecond;
   EXPECT_THAT(Diagnose(test, 50).culprits(), ElementsAre(1));
+  EXPECT_EQ(Diagnose(test, 50).causes(0).place_seconds(), 100);
   EXPECT_THAT(Diagnose(test, 51).verdict(),
               StartsWith("not hanging: no rank has waited for more than 50 s (limit 51 s)"));
   test.job.ranks[1].last_event_ns += 1;
@@ -240,6 +241,7 @@ TEST(HangReport, ThousandsOfRanksAreARowForEachPlace) {
   }
   const std::string text = FormatHangVerdict(Diagnose(test));
   EXPECT_THAT(text, StartsWith("rank 77 never came to allreduce #1 of group world"));
+  EXPECT_THAT(text, HasSubstr("   ranks 0-76, 78-4095 "));
   EXPECT_THAT(text, HasSubstr("50-51 s\n"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
 }

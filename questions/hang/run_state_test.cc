@@ -487,6 +487,22 @@ TEST_F(RecordsTest, CpuTimeIsOfWhatRunsSinceTheLastEvent) {
   }
 }
 
+TEST_F(RecordsTest, OfEachOfManyRanksTheLatestOperationsAreRead) {
+  std::vector<FlightRecord> records(5000, Record(999, "here", 7));
+  records[1].groups.resize(1);
+  records[1].measurements.resize(1);
+  records[1].measurements[0].role = FlightRole::kCollective;
+  for (int i = 1; i <= 100; ++i) {
+    FlightRecord::Event& event = records[1].events.emplace_back();
+    event.type = internal::FlightEventType::kBegin;
+    event.measurement = 0;
+    event.sequence = i;
+  }
+  const JobState job = Job(records);
+  ASSERT_EQ(job.ranks[1].operations.size(), 64u);
+  EXPECT_EQ(job.ranks[1].operations.front().sequence, 37);
+}
+
 // A watchdog of one rank of two; the other's recorder stands beside it.
 class WatchdogTest : public RunStateTest {
  protected:
