@@ -89,6 +89,8 @@ TEST(TensorSelection, CutsTheRanksPartOutOfTheWhole) {
 
   EXPECT_TRUE(absl::IsInvalidArgument(selection->Slice(0, 1, TensorView(whole.data(), {10})).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(selection->Slice(0, 1, TensorView(whole.data(), {10, 1})).status()));
+  const auto of_four = Selection(R"(sharded { paths: "w" dimension: 1 along: "outer" })", 8);
+  EXPECT_TRUE(absl::IsInvalidArgument(of_four->Slice(0, 6, TensorView(whole.data(), {5, 2})).status()));
 }
 
 TEST(TensorSelection, ShardsAlongNoAxisAreRefused) {
