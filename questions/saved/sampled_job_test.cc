@@ -498,5 +498,18 @@ TEST(SampledJob, IterationsThatNotAllRanksKeptAreLeftOut) {
   EXPECT_EQ(MakeJob(samples).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST(SampledJob, HealthyRanksAreNotBlamed) {
+  for (const int num_ranks : {2, 4}) {
+    for (int seed = 0; seed < 50; ++seed) {
+      Training training;
+      training.num_ranks = num_ranks;
+      training.noise = 0.05;
+      training.seed = seed;
+      const WhatIfAnswer answer = Ask(training);
+      EXPECT_EQ(answer.verdict(), WHAT_IF_EVEN) << seed << ": " << answer.conclusion();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ott::saved

@@ -464,5 +464,25 @@ TEST(ScenarioReplayer, SureExcessIsAsTheRulesSay) {
     EXPECT_GT(std::min(num_sure[kind], num_unsure[kind]), 50) << kind;
 }
 
+TEST(ScenarioReplayer, OfManyRanksThatAreAlikeHardlyOneIsSurelySlow) {
+  std::mt19937_64 random(4);
+  constexpr int kJobs = 800, kRanks = 8;
+  int num_slow = 0;
+  for (int i = 0; i < kJobs; ++i) {
+    OwnTimes own = RandomTimes(kRanks, 12, 0.001, random);
+    own[2][kRanks - 1].clear();
+    const ReplayJob job = MakeJob(own);
+    const ScenarioReplayer replayer(job);
+    for (size_t rank = 0; rank < kRanks; ++rank) num_slow += replayer.SureExcess(rank) > 0;
+  }
+  // Less than one is stated, and 6 are expected of levels that leave out the family.
+  EXPECT_LE(num_slow, 2 * kBlameError * kJobs);
+  std::mt19937_64 again(5);
+  OwnTimes own = RandomTimes(kRanks, 12, 0.001, again);
+  for (double& time : own[1][3]) time *= 1.02;
+  const ReplayJob job = MakeJob(own);
+  EXPECT_NEAR(ScenarioReplayer(job).SureExcess(3), 0.04, 0.005);
+}
+
 }  // namespace
 }  // namespace ott::saved

@@ -403,6 +403,17 @@ TEST(HoldUp, CostsWhatAllWouldBeSparedIfItWereLikeTheOthers) {
   }
 }
 
+TEST(HoldUp, WhatTheOthersCostInTheSameWayIsSubtracted) {
+  // One of two ranks that are alike is last in more than half of the intervals.
+  std::mt19937_64 random(1);
+  std::exponential_distribution<double> noise;
+  int named = 0;
+  for (int run = 0; run < 200; ++run) {
+    named += Stats({Late(2, [&](int, int) { return noise(random); })}).has_hold_up() ? 1 : 0;
+  }
+  EXPECT_LE(named, 3);
+}
+
 TEST(Hiccups, OfTooManyToKeepTheLongestAreKept) {
   for (const int pause : {0, 3, 150, 390}) {
     const auto late_of = [&](int rank, int i) { return rank == 0 ? (i == pause ? 1500.0 : 0) : 30 + i % 7; };

@@ -4,12 +4,14 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <random>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/mean_difference.h"
@@ -152,6 +154,29 @@ TEST(HoldUpFinder, FindsWhatTheDefinitionFinds) {
   EXPECT_GT(num_found, 50);
   EXPECT_GT(num_of_several, 10);
   EXPECT_GT(num_detectable, 50);
+}
+
+TEST(HoldUpFinder, OfManyRanksAndKindsEachHasItsShareOfTheError) {
+  constexpr int kTraces = 400, kRanks = 4, kKinds = 16, kCollectivesOfStep = 16;
+  std::vector<int> ranks(kRanks);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::mt19937_64 random(1);
+  int num_named = 0;
+  for (int trace = 0; trace < kTraces; ++trace) {
+    HoldUpFinder finder;
+    for (int step = 0; step < 12; ++step) {
+      for (int i = 0; i < kCollectivesOfStep * kKinds; ++i) {
+        finder.Add({absl::StrCat("kind ", i % kKinds), "", ""}, step, ranks,
+                   static_cast<int>(random() % kRanks), 1'000'000);
+      }
+    }
+    HoldUpOptions options;
+    options.step_seconds = 0.01;
+    options.has_steps = true;
+    num_named += finder.Find(options).found.empty() ? 0 : 1;
+  }
+  // One is expected, and 50 if each rank had all of the error.
+  EXPECT_LE(num_named, 4);
 }
 
 }  // namespace

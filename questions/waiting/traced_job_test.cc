@@ -268,7 +268,7 @@ TEST(TracedJob, SumsAndHoldUpsAreThoseOfTheDefinition) {
 
 // The small form of hold_up_rates.
 TEST(TracedJob, RanksThatAreAlikeAreNotNamedAndASlowOneIs) {
-  constexpr uint64_t kNumSeeds = 20;
+  constexpr uint64_t kNumSeeds = 100;
   for (const int num_ranks : {2, 4}) {
     for (const bool has_steps : {true, false}) {
       int named = 0, found = 0, uneven = 0, few = 0;
@@ -290,9 +290,9 @@ TEST(TracedJob, RanksThatAreAlikeAreNotNamedAndASlowOneIs) {
         simulated.uneven_data = 0.2;
         uneven += hold_ups().found.empty() ? 0 : 1;
       }
-      EXPECT_EQ(named, 0) << num_ranks;
-      EXPECT_GE(found, 19) << num_ranks;
-      EXPECT_EQ(uneven, 0) << num_ranks;
+      EXPECT_LE(named, 1) << num_ranks;
+      EXPECT_GE(found, 95) << num_ranks;
+      EXPECT_LE(uneven, 1) << num_ranks;
       EXPECT_EQ(few, 0) << num_ranks;
     }
   }
