@@ -333,6 +333,43 @@ TEST(KinetoProfile, ArrowsAreSequenceNumbersWhereThereAreNone) {
   }
 }
 
+TEST(KinetoProfile, AnOpsLabelHoldsWhatIsSaidOfItsInputs) {
+  const std::map<std::string, std::string> same = {{"Input Dims", "[[2,3],[]]"},
+                                                   {"Input type", R"(["float","Scalar"])"},
+                                                   {"Input Strides", "[[3,1],[]]"},
+                                                   {"Concrete Inputs", R"(["","7"])"}};
+  const std::map<std::string, std::string> other = {{"Input Dims", "[[2,4],[]]"},
+                                                    {"Input type", R"(["double","Scalar"])"},
+                                                    {"Input Strides", "[[4,1],[]]"},
+                                                    {"Concrete Inputs", R"(["","8"])"}};
+  const auto op = [](const std::map<std::string, std::string>& args) {
+    std::string text;
+    for (const auto& [key, value] : args)
+      absl::StrAppend(&text, text.empty() ? "" : ",", "\"", key, "\":", value);
+    return absl::StrCat(
+        R"({"ph":"X","cat":"cpu_op","name":"aten::add","pid":9,"tid":1,"ts":1,"dur":1,"args":{)", text, "}}");
+  };
+  std::string events = absl::StrCat(op(same), ",", op(same));
+  for (const auto& [key, value] : other) {
+    std::map<std::string, std::string> args = same;
+    args[key] = value;
+    absl::StrAppend(&events, ",", op(args));
+  }
+  std::map<std::string, std::string> without_inputs = same;
+  without_inputs.erase("Concrete Inputs");
+  const Profile profile = Read(absl::StrCat(events, ",", op(without_inputs)));
+  std::vector<uint32_t> labels;
+  for (const Profile::Range& range : profile.threads.at(0).ranges) labels.push_back(range.label);
+  EXPECT_THAT(labels, ElementsAre(0, 0, 1, 2, 3, 4, 5));
+  const kernels::OpLabel& label = profile.labels[0];
+  EXPECT_EQ(label.shapes, same.at("Input Dims"));
+  EXPECT_EQ(label.types, same.at("Input type"));
+  EXPECT_EQ(label.strides, same.at("Input Strides"));
+  EXPECT_EQ(label.inputs, same.at("Concrete Inputs"));
+  EXPECT_FALSE(label.description.tensors_only);
+  EXPECT_TRUE(profile.labels[5].description.tensors_only);
+}
+
 TEST(KinetoProfile, EventsWithoutATimeAreCounted) {
   EXPECT_THAT(
       Read(R"({"ph":"X","cat":"kernel","name":"when"},{"ph":"X","cat":"kernel","name":"k","ts":1})").notes,
