@@ -286,7 +286,7 @@ Value RandomTree(Random& random, int depth, Random* changes) {
   return kind == 6 ? Value(list) : Value(map);
 }
 
-// The result of CompareTrees() by its definition, but for that of two tensors.
+// Returns the result of CompareTrees() by its definition, but for that of two tensors.
 struct Definition {
   const CompareOptions& options;
   std::vector<std::pair<std::string, CompareStatus>> statuses = {};

@@ -108,7 +108,7 @@ TEST_F(CompareTest, NothingIsEqualToNothingOrCouldNotBeCompared) {
 TEST_F(CompareTest, ResultsComeInTheOrderOfAdding) {
   const Value tree = ValueMap{{"data", ValueMap{{"0", a_}, {"1", a_}}}, {"loss", ValueMap{{"0", a_}}}};
   const std::vector<std::string> order = {"data.0", "loss.0", "data.1"};
-  // Of tensors, of gradients, or of both.
+  // They are of tensors, of gradients, or of both.
   for (const int groups : {1, 2, 3}) {
     const std::string dir = WriteDumpOf(ValueMap());
     DumpContents contents;

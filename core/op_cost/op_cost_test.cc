@@ -204,7 +204,7 @@ TEST(OpCost, Convolutions) {
   EXPECT_FALSE(CostOf(sizes, kForward, std::nullopt).flops.has_value());
 }
 
-// A product for each element of the weight that meets each place of its kernel.
+// Each element of the weight makes a product with each place of its kernel.
 TEST(OpCost, ConvolutionsOfAnySizesAreThoseOfEachPlaceOfTheKernel) {
   std::mt19937 random(1);
   const auto any = [&](int most) { return 1 + static_cast<int64_t>(random() % static_cast<uint32_t>(most)); };

@@ -24,7 +24,7 @@
 namespace ott::kernels {
 namespace {
 
-// Any rows, in any order.
+// Holds any rows, in any order.
 class AnyRows : public KernelRows {
  public:
   explicit AnyRows(std::mt19937& random) {
@@ -216,7 +216,7 @@ TEST(Summary, IsOfAllRowsThatPassTheFilters) {
   }
 }
 
-// The lines of a table, by what they are of, without the spaces that align them.
+// Returns the lines of a table, without the spaces that align them.
 std::vector<std::vector<std::string>> Lines(const std::string& text) {
   std::vector<std::vector<std::string>> lines;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {

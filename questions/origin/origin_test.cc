@@ -461,7 +461,7 @@ TEST_F(OriginOfHandWrittenLogs, BesideAPerturbedRunWhatIsNamedIsWhatMadeIt) {
   }
 }
 
-// The longer of both sums, and the coarser of both types.
+// The longer of both sums counts, and the coarser of both types.
 TEST_F(OriginOfHandWrittenLogs, OfARenamedOperationTheSumsOfBothAreExplained) {
   for (const size_t size_a : {4, 4096}) {
     for (const size_t size_b : {4, 4096}) {

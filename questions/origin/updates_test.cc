@@ -143,14 +143,14 @@ TEST(ExcessOfIncrement, WhatIsOffByMoreThanIsUnseenIsSeenAndNothingElse) {
   }
 }
 
-// The rules of docs/origin.md for what an update adds once more, from the sums of its sketches.
+// Applies the rules of docs/origin.md for what an update adds once more, to the sums of its sketches.
 IncrementExcess ExcessByDefinition(const LoggedOp& a, const LoggedOp& b, const LoggedOp& perturbed) {
   constexpr int kSums = TensorSketch::kNumSums;
   const RoundedOutput output = RoundedOutputOf(a, 2, 1);
   const auto added = [](const LoggedOp& op, int i) -> double {
     return static_cast<double>(op.sketch(2)[i]) - op.sketch(1)[i];
   };
-  // Without the sums that differ most.
+  // The sums that differ most are left out.
   const auto distance = [&](const LoggedOp& other, int left_out) {
     std::vector<double> squares;
     for (int i = 0; i < kSums; ++i) squares.push_back(std::pow(added(other, i) - added(a, i), 2));

@@ -45,7 +45,7 @@ TEST(IterationSampler, KeepsEverFewerBlocksOfALongRunInBoundedMemory) {
     EXPECT_EQ(block.iteration_end_size(), IterationSampler::kIterationsPerBlock);
     EXPECT_EQ(block.name_size(), 3 * IterationSampler::kIterationsPerBlock);
   }
-  // The blocks that would be left out last.
+  // These blocks would be left out last.
   const IterationSample small = sampler.Sample(sample.ByteSizeLong() / 3);
   ASSERT_GE(small.blocks_size(), 1);
   EXPECT_LE(small.ByteSizeLong(), sample.ByteSizeLong() / 3);

@@ -158,7 +158,7 @@ std::function<int64_t(int, int)> OnRank(int rank, int64_t excess, int every = 1)
   return [=](int of, int iteration) { return of == rank && iteration % every == 0 ? excess : 0; };
 }
 
-// An interval of a rank, as its sample tells it.
+// Holds an interval of a rank, as its sample tells it.
 struct Told {
   std::string name;
   int64_t iteration;

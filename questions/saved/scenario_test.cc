@@ -350,7 +350,7 @@ TEST(FullReplay, ErrorAndCriticalPathAreAsDefined) {
   }
 }
 
-// The rules of scenario.h for one rank's work of a kind once more.
+// Applies the rules of scenario.h to one rank's work of a kind once more.
 bool IsSurelySlow(const ReplayJob& job, const OwnTimes& own, size_t slow, int kind) {
   const size_t num_steps = own[0][0].size(), num_batches = (num_steps + 1) / kStepsOfBatch;
   const auto time = [&](size_t rank, size_t step) {

@@ -28,7 +28,7 @@ Statistics InEachOf(int count, double seconds) {
   return statistics.ToProto();
 }
 
-// Ranks with any measurements, of which some take some ranks longer, in all iterations or in a half.
+// Makes ranks with any measurements, of which some take some ranks longer, in all iterations or in a half.
 class AnyRanks {
  public:
   explicit AnyRanks(std::mt19937& random) : random_(random) {}
@@ -139,7 +139,7 @@ class AnyRanks {
   std::vector<Measured> measured_;
 };
 
-// The rules of slow_ranks.h and policy.h once more, in the plainest form.
+// Applies the rules of slow_ranks.h and policy.h once more, in the plainest form.
 class RanksByDefinition {
  public:
   RanksByDefinition(const ClusterSummary& summary, double error_share)
@@ -299,7 +299,7 @@ class RanksByDefinition {
     for (size_t i = 0; i < std::min<size_t>(8, kept.size()); ++i) *stats_.add_slow_measurements() = kept[i];
   }
 
-  // As sampled measurements say what they run inside of.
+  // Returns true if sampled measurements say that it runs inside of the other.
   bool IsInside(const std::string& inner, const std::string& outer) const {
     std::map<std::string, std::string> outer_of;
     for (const ClusterSummary::Row& row : summary_.measurements()) {

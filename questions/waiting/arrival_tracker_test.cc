@@ -38,7 +38,7 @@ struct Came {
   bool all_wait = true;
 };
 
-// All that is told of a place.
+// Holds all that is told of a place.
 struct Told {
   int64_t num_ranks = 0;
   size_t num_gathers = 0;
@@ -156,7 +156,7 @@ void AddHoldUp(const Told& told, int rank, bool is_recent, size_t num_places,
 
 using Place = ArrivalSummary::Place;
 
-// The long waits for a rank, and in which iterations; of waits in iterations in a row the first is an event.
+// Holds the long waits for a rank, and in which iterations; of waits in a row the first is an event.
 struct LongWaits {
   std::vector<double> seconds, events;
   std::vector<int64_t> iterations;
@@ -203,7 +203,7 @@ void AddHiccups(const Told& told, const std::map<Place, Told>& places, double le
   for (const auto& [seconds, hiccups] : by_seconds) *stats.add_hiccups() = hiccups;
 }
 
-// The rules of arrival_tracker.h once more, from lists of all that was told.
+// Applies the rules of arrival_tracker.h once more, to lists of all that was told.
 std::vector<ArrivalStats> ByDefinition(const std::vector<ArrivalSummary>& gathers,
                                        const ArrivalTracker::MeanIteration& run,
                                        const ArrivalTracker::MeanIteration& recent) {
@@ -310,7 +310,7 @@ std::vector<ArrivalSummary> DrawGathers(std::mt19937_64& random) {
   return gathers;
 }
 
-// Empty where they are the same but for rounding.
+// Returns nothing where they are the same but for rounding.
 std::string Differences(const ArrivalStats& expected, const ArrivalStats& found) {
   google::protobuf::util::MessageDifferencer differencer;
   google::protobuf::util::DefaultFieldComparator comparator;

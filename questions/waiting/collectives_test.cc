@@ -59,7 +59,7 @@ ClockOffset OffsetByDefinition(const std::vector<std::pair<int64_t, int64_t>>& d
           static_cast<int64_t>(bound), static_cast<int64_t>(count)};
 }
 
-// Three traces, of which the first shares collectives with the second, and that with the third.
+// The first of three traces shares collectives with the second, and that with the third.
 TEST(AlignClocks, FindsOffsetsDriftAndErrorsOfTheDefinition) {
   std::mt19937 random(1);
   const auto draw = [&](int64_t below) {

@@ -21,7 +21,7 @@
 namespace ott::waiting {
 namespace {
 
-// A collective to which all came.
+// Describes a collective to which all came.
 struct Met {
   int64_t step = 0;
   int last_rank = 0;
@@ -46,7 +46,8 @@ double StandardErrorOf(const std::vector<double>& values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1) / static_cast<double>(values.size()));
 }
 
-// The rule of hold_ups.h once more: of the costs of a rank, step by step, or of the trace, part by part.
+// Applies the rule of hold_ups.h once more: to the costs of a rank, step by step, or of the trace, part by
+// part.
 TracedHoldUps ByDefinition(const std::vector<KindForTest>& kinds, const HoldUpOptions& options) {
   TracedHoldUps expected;
   expected.detectable_share = std::numeric_limits<double>::infinity();

@@ -17,7 +17,7 @@ using kernels::kNone;
 using kernels::OpLabel;
 using kernels::Profile;
 
-// An activity of a device, and when the host called it.
+// Holds an activity of a device, and when the host called it.
 struct ActivityForTest {
   enum Kind { kCompute, kCollective, kCopy, kMemset };
   Kind kind;
@@ -65,7 +65,7 @@ TimeSplit SplitByNanoseconds(const std::vector<ActivityForTest>& activities,
   return split;
 }
 
-// Without activities of devices: operators compute, and collectives of the host communicate.
+// Without activities of devices, operators compute and collectives of the host communicate.
 TimeSplit SplitOfHost(const Profile& profile, const std::set<int64_t>& in_op) {
   TimeSplit split;
   split.of_host = true;
@@ -92,7 +92,7 @@ void ExpectSame(const TimeSplit& split, const TimeSplit& expected, int trial) {
   EXPECT_EQ(split.num_left_out, expected.num_left_out) << trial;
 }
 
-// Labels of ranges of the host: the first are of collectives, the next of other operators.
+// Ranges of the host have labels: the first of collectives, the next of other operators.
 constexpr int64_t kCollectiveLabels = 5, kOpLabels = 8, kLabels = 9;
 
 void AddLabels(Profile& profile) {

@@ -110,7 +110,7 @@ TEST(TracedJob, CollectivesAreATableOfTheirMeans) {
   EXPECT_EQ(FormatCollectives(TracedJob(), 3), "no collectives in the traces\n");
 }
 
-// All that is told of a kind of collectives.
+// Holds all that is told of a kind of collectives.
 std::string ToText(const CollectiveSum& sum) {
   return absl::StrJoin(
       {absl::StrCat(sum.kind.name, " ", sum.kind.group, sum.kind.group_ranks, sum.kind.dtype),

@@ -35,8 +35,8 @@ std::map<std::string, std::string> PathsOf(const Value& state) {
   return paths;
 }
 
-// How a side writes the state: its names at the top, the prefix of its weights, and what its optimizer goes
-// by.
+// Says how a side writes the state: its names at the top, the prefix of its weights, and what its optimizer
+// goes by.
 struct Side {
   std::string model, prefix, optimizer, scheduler;
   bool is_list = false, by_number = false;
@@ -116,7 +116,7 @@ TEST(AlignNames, SidesThatSayTheSameInOtherNamesAgree) {
 
 TEST(AlignNames, WhatCannotBeToldApartStaysAsItIs) {
   const std::vector<std::vector<std::string>> groups = {{"a", "b"}, {"c"}}, others = {{"a"}, {"b", "c"}};
-  // Groups of other sizes.
+  // Groups have other sizes.
   Value reference = Side{"model", "", "optimizer", "scheduler", false, true}.Make(groups),
         current = Side{"model", "", "optimizer", "scheduler"}.Make(others);
   const auto before = PathsOf(reference);

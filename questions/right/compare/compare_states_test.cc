@@ -104,7 +104,7 @@ TEST(CompareStates, WhatPassesIsByItsDefinition) {
       for (const auto& [path, tensor] : state)
         expected[path] = a.count(path) > 0 && b.count(path) > 0 && Agree(path, a.at(path), b.at(path), by);
     }
-    // Weights that one side alone has twice.
+    // One side alone has weights twice.
     std::string tied;
     const bool in_a = a.count("lm_head.weight") > 0, in_b = b.count("lm_head.weight") > 0;
     if (in_a != in_b && expected.count("model.embed.weight") > 0 && expected["model.embed.weight"]) {

@@ -50,7 +50,7 @@ TEST(CheckRunAgainstReference, EachRankHasAVerdictOfEachIterationOfEitherRun) {
     const int num_reference_ranks = trial % 3 == 0 ? 1 : 2;
     const std::string reference = MakeRunForTest("reference", num_reference_ranks),
                       current = MakeRunForTest("current", 2);
-    // What each rank dumped, by iteration; of the current, how far its last weight is off.
+    // Says what each rank dumped, by iteration; of the current, how far its last weight is off.
     std::map<std::pair<int64_t, int>, float> of_reference, of_current;
     std::set<int64_t> iterations;
     for (const int64_t iteration : {0, 10, 20}) {

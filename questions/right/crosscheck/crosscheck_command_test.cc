@@ -85,7 +85,7 @@ TEST_F(CrosscheckCommandTest, ARunIsComparedWithItsReferenceAlsoByALayout) {
     EXPECT_EQ(exit_code({right_, right_}), 2);
     EXPECT_EQ(exit_code({right_, wrong_, "--atol", "0.5"}), 0);
     EXPECT_EQ(exit_code({right_, wrong_, "--atol", "0.25"}), 1);
-    // Relative to the reference.
+    // It is relative to the reference.
     EXPECT_EQ(exit_code({right_, wrong_, "--rtol", "0.125"}), 0);
     EXPECT_EQ(exit_code({right_, wrong_, "--rtol", "0.12"}), 1);
     EXPECT_EQ(exit_code({wrong_, right_, "--rtol", "0.12"}), 0);
@@ -98,7 +98,7 @@ TEST_F(CrosscheckCommandTest, ARunIsComparedWithItsReferenceAlsoByALayout) {
               .ok());
       EXPECT_EQ(exit_code({right_, wrong_, "--config", config}), expected) << tolerance;
     }
-    // What the current run was made with.
+    // Says what the current run was made with.
     for (const std::string& run : {right_, wrong_}) {
       RunInfo info = ReadRunInfo(run).value();
       info.mutable_config()->mutable_cross_check()->mutable_reference_tolerance()->set_atol(
