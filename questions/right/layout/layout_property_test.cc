@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -380,6 +381,40 @@ TEST_P(LayoutProperty, CutAndPutTogetherIsEqualAndAFlippedBitIsFoundAtItsPlace) 
   EXPECT_EQ(found->origin[Flat(found->shape, {place.index().begin(), place.index().end()})],
             std::pair(whole, position))
       << text;
+}
+
+TEST_P(LayoutProperty, AllThatChangesInEitherRunIsFoundInItsTensor) {
+  Random random(1000 + GetParam());
+  const Model model = MakeModel(random);
+  RandomRun runs[2] = {{model, random}, {model, random}};
+  Layout layout;
+  *layout.mutable_a() = runs[0].layout();
+  *layout.mutable_b() = runs[1].layout();
+  const std::string dirs[2] = {runs[0].Write("both_a"), runs[1].Write("both_b")};
+  std::set<std::string> changed;
+  std::set<std::tuple<int, int, const Held*, int64_t>> elements;
+  for (int i = Pick(random, 1, 3); i > 0; --i) {
+    const int side = Pick(random, 0, 1);
+    int rank = 0, bit = 0;
+    Held* held = nullptr;
+    int64_t element = 0;
+    ASSERT_TRUE(FlipBit(runs[side], random, &rank, &held, &element, &bit));
+    // Nothing is as it was if the same bit is flipped twice.
+    if (!elements.emplace(side, rank, held, element).second) return;
+    runs[side].WriteRank(dirs[side], rank);
+    changed.insert(model.wholes[held->origin[element].first].name);
+  }
+  const auto verdicts = CheckLayout(dirs[0], dirs[1], layout, {});
+  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
+  std::set<std::string> found;
+  for (const LayoutDifference& difference : verdicts->front().differences())
+    found.insert(difference.tensor());
+  EXPECT_EQ(verdicts->front().outcome(), DIFFERENT);
+  EXPECT_EQ(found, changed) << LayoutVerdictsToText(*verdicts);
+  // Within a tolerance it is not equal bit for bit either, and only what is not finite differs.
+  LayoutOptions loose;
+  loose.tolerance.emplace().atol = 1e308;
+  EXPECT_NE(CheckLayout(dirs[0], dirs[1], layout, loose)->front().outcome(), BITWISE_EQUAL);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, LayoutProperty, testing::Range(0, 60));
