@@ -341,6 +341,71 @@ TEST_F(CheckLayoutTest, OtherDtypesDiffer) {
   EXPECT_THAT(text_, HasSubstr("a is float32, b int64"));
 }
 
+// No tolerance is of texts.
+TEST_F(CheckLayoutTest, TextsAreEqualOrDiffer) {
+  LayoutOptions loose;
+  loose.tolerance = Tolerance{1000, 0};
+  for (const auto& [b, problem] : {std::pair(Value("abd"), "1 of 3 elements"),
+                                   {Value("abcd"), "the texts differ"},
+                                   {Count({3}), "one of them is a text"}}) {
+    WriteRuns({ValueMap{{"x", "abc"}}}, {ValueMap{{"x", b}}});
+    for (const LayoutOptions& options : {LayoutOptions(), loose}) {
+      EXPECT_EQ(Check("", options).outcome(), DIFFERENT) << text_;
+      EXPECT_THAT(text_, HasSubstr(problem));
+    }
+  }
+}
+
+TEST_F(CheckLayoutTest, OneRunIsComparedWithItselfUnderAnotherLayoutOnly) {
+  WriteRuns({ValueMap{{"x", Count({2})}}, ValueMap{{"x", Count({2})}}}, {ValueMap{{"x", Count({2})}}});
+  b_ = a_;
+  EXPECT_THAT(ErrorOf(""), HasSubstr("would be compared with itself"));
+  EXPECT_EQ(Check(R"(b { tensors { path: "x" one_of: "rank" } })").outcome(), BITWISE_EQUAL) << text_;
+}
+
+TEST_F(CheckLayoutTest, OfManyTensorsThatDifferAHundredAreTold) {
+  ValueMap a, b;
+  for (int i = 0; i < 103; ++i) {
+    a.Insert(absl::StrCat("x", i), Count({1}));
+    b.Insert(absl::StrCat("x", i), Count({1}, 7));
+  }
+  WriteRuns({a}, {b});
+  const LayoutVerdict verdict = Check("");
+  EXPECT_EQ(verdict.differences_size(), 100);
+  EXPECT_EQ(verdict.num_different(), 103);
+}
+
+TEST_F(CheckLayoutTest, TheMeshIsTheConfigurationsUnlessTheLayoutHasOne) {
+  WriteRuns({ValueMap{{"x", Count({4})}}}, {ValueMap{{"x", Count({2})}}, ValueMap{{"x", Count({2}, 2)}}});
+  const char* const layout = R"(b { tensors { path: "x" split { dim: 0 axis: "tensor" } } })";
+  EXPECT_THAT(ErrorOf(layout), HasSubstr("tensor"));
+  RunInfo info = ReadRunInfo(b_).value();
+  MeshAxis& axis = *info.mutable_config()->add_mesh()->add_axes();
+  axis.set_name("tensor");
+  axis.set_size(2);
+  ASSERT_TRUE(WriteRunInfo(b_, info).ok());
+  EXPECT_EQ(Check(layout).outcome(), BITWISE_EQUAL) << text_;
+}
+
+// The parts of a sum are off by what is relative to the reference, and means are of all ranks.
+TEST_F(CheckLayoutTest, SumsAreOffRelativeToTheReference) {
+  const auto rank = [](float value) -> Value { return ValueMap{{"y", Floats({1}, {value})}}; };
+  WriteRuns({rank(10)}, {rank(5), rank(6.05f)});
+  LayoutOptions loose;
+  loose.tolerance = Tolerance{0, 0.1};
+  const char* const sum =
+      R"(b { mesh { axes { name: "tensor" size: 2 } } tensors { path: "*" sum: "tensor" } })";
+  EXPECT_EQ(Check(sum, loose).outcome(), DIFFERENT) << text_;
+  loose.tolerance = Tolerance{0, 0.11};
+  EXPECT_EQ(Check(sum, loose).outcome(), WITHIN_TOLERANCE) << text_;
+  WriteRuns({rank(3)}, {rank(1), rank(2), rank(3), rank(3), rank(4), rank(5)});
+  EXPECT_EQ(Check(R"(b { mesh { axes { name: "data" size: 2 } axes { name: "expert" size: 3 } }
+                         tensors { path: "*" average: "data" average: "expert" } })")
+                .num_different(),
+            0)
+      << text_;
+}
+
 TEST_F(CheckLayoutTest, ACutDumpIsNotCompared) {
   WriteRuns({ValueMap{{"w", Count({64, 64})}}}, {ValueMap{{"w", Count({64, 64})}}});
   const std::string dump = DumpsDirectory(b_, 0) + "/0";
