@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "core/op_cost/op_cost_for_test.h"
+#include "gtest/gtest.h"
+#include "ott/core/op_cost/op_cost.h"
+
+namespace ott::op_cost_for_test {
+namespace {
+
+TEST(OpCost, Convolutions) {
+  const std::vector<OpArgument> strided = {T({1, 2, 5, 5}), T({4, 2, 3, 3}), N("stride", {2, 2}),
+                                           N("padding", {1})};
+  const std::vector<OpArgument> backward = {T({1, 4, 3, 3}), T({1, 2, 5, 5}), T({4, 2, 3, 3})};
+  Check({
+      // ResNet-50's, as published for PyProf.
+      {"conv2d", {T({64, 64, 56, 56}, kF16), T({64, 64, 1, 1}, kF16)}, kForward, 1644167168, 51388416},
+      {"conv2d", {T({64, 64, 56, 56}, kF16), T({256, 64, 1, 1}, kF16)}, kForward, 6576668672, 128483328},
+      {"conv2d", strided, kForward, 2 * 36 * 18, 4 * (50 + 72 + 36)},
+      {"conv2d", strided, OpPass::kInputGradient, 1296, 632},
+      {"conv2d", strided, OpPass::kWeightGradient, 1296, 632},
+      {"conv2d", strided, kBackward, 2592, 1264},
+      {"conv2d",
+       {T({1, 1, 5, 5}), T({1, 1, 3, 3}), Text("padding", "same")},
+       kForward,
+       450,
+       4 * (25 + 9 + 25)},
+      {"conv1d", {T({1, 1, 5}), T({1, 1, 2}), T({1})}, kForward, 16, 44 + 4},
+      {"conv1d",
+       {T({1, 1, 5}, DType::kComplex64), T({1, 1, 2}, DType::kComplex64)},
+       kForward,
+       4 * 16,
+       2 * 44},
+      {"conv3d", {T({1, 1, 2, 2, 2}), T({1, 1, 2, 2, 2})}, kForward, 16, 4 * (8 + 8 + 1)},
+      {"conv_transpose2d",
+       {T({1, 2, 3, 3}), T({2, 4, 2, 2}), N("stride", {2})},
+       kForward,
+       576,
+       4 * (18 + 32 + 144)},
+      {"conv_transpose1d",
+       {T({1, 1, 3}), T({1, 1, 2}), N("output_padding", {1}), N("stride", {2})},
+       kForward,
+       12,
+       4 * (3 + 2 + 7)},
+      // By position: bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask.
+      {"convolution_backward",
+       {T({1, 4, 3, 3}), T({1, 2, 5, 5}), T({4, 2, 3, 3}), N("", {0}), N("", {2, 2}), N("", {1, 1}),
+        N("", {1, 1}), N("", {0}), N("", {0, 0}), N("", {1}), N("", {1, 1, 0})},
+       kForward,
+       2592,
+       1264},
+      // The first layer, whose input needs no gradient.
+      {"convolution_backward",
+       {T({1, 4, 3, 3}), T({1, 2, 5, 5}), T({4, 2, 3, 3}), N("", {0}), N("", {2, 2}), N("", {1, 1}),
+        N("", {1, 1}), N("", {0}), N("", {0, 0}), N("", {1}), N("", {0, 1, 0})},
+       kForward,
+       1296,
+       632},
+      {"convolution_backward", backward, OpPass::kInputGradient, 1296, 632},
+      {"convolution_backward", backward, kForward, 2592, 1264},
+  });
+  // What grows backward is transposed: each element of its input meets the kernel.
+  OpDescription grows = Op("convolution_backward", {T({1, 2, 6, 6}), T({1, 2, 3, 3}), T({2, 2, 2, 2})});
+  grows.tensors_only = true;
+  EXPECT_EQ(CostOf(grows, kForward, std::nullopt).flops, 2 * 2.0 * (2 * 9) * (2 * 4));
+  // Without stride and padding, which PyTorch's labels lack, the size of the result is not known.
+  OpDescription sizes = Op("cudnn_convolution", {T({64, 64, 56, 56}), T({64, 64, 1, 1})});
+  sizes.tensors_only = true;
+  EXPECT_FALSE(CostOf(sizes, kForward, std::nullopt).flops.has_value());
+}
+
+// Each element of the weight makes a product with each place of its kernel.
+TEST(OpCost, ConvolutionsOfAnySizesAreThoseOfEachPlaceOfTheKernel) {
+  std::mt19937 random(1);
+  const auto any = [&](int most) { return 1 + static_cast<int64_t>(random() % static_cast<uint32_t>(most)); };
+  for (int trial = 0; trial < 300; ++trial) {
+    const bool is_transposed = random() % 2 == 0;
+    const int64_t groups = any(3), in = any(2), out = any(2), batch = any(2), padding = any(3) - 1;
+    const int64_t stride = any(3), dilation = any(2);
+    Shape x = {batch, groups * in},
+          w = {is_transposed ? groups * in : groups * out, is_transposed ? out : in};
+    Shape y = {batch, groups * out};
+    int64_t places = batch * groups * in * out;
+    for (int i = 0; i < 2; ++i) {
+      const int64_t size = 3 + any(5), kernel = any(3), reach = dilation * (kernel - 1);
+      x.push_back(size);
+      w.push_back(kernel);
+      int64_t count = 0;
+      for (int64_t at = -padding; at + reach < size + padding; at += stride) ++count;
+      y.push_back(is_transposed ? (size - 1) * stride + reach + 1 - 2 * padding : count);
+      places *= kernel * (is_transposed ? size : count);
+    }
+    if (y[2] < 1 || y[3] < 1) continue;
+    const auto elements = [](const Shape& shape) {
+      return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+    };
+    std::vector<OpArgument> arguments = {T(x), T(w), N("stride", {static_cast<double>(stride)}),
+                                         N("padding", {static_cast<double>(padding)}),
+                                         N("dilation", {static_cast<double>(dilation)})};
+    if (is_transposed || random() % 2 == 0) arguments.push_back(N("groups", {static_cast<double>(groups)}));
+    Check({{is_transposed ? "conv_transpose2d" : "conv2d", arguments, kForward,
+            2.0 * static_cast<double>(places),
+            4.0 * static_cast<double>(elements(x) + elements(w) + elements(y))}});
+  }
+}
+
+// The arguments of convolutions are in the order of PyTorch's schemas, as torch.ops.aten of 2.13 prints them.
+TEST(OpCost, ConvolutionsByPositionAreThoseByName) {
+  const std::pair<const char*, const char*> schemas[] = {
+      {"conv1d", "bias stride padding dilation groups"},
+      {"conv2d", "bias stride padding dilation groups"},
+      {"conv3d", "bias stride padding dilation groups"},
+      {"conv_transpose1d", "bias stride padding output_padding groups dilation"},
+      {"conv_transpose2d", "bias stride padding output_padding groups dilation"},
+      {"conv_transpose3d", "bias stride padding output_padding groups dilation"},
+      {"convolution", "bias stride padding dilation transposed output_padding groups"},
+      {"convolution_overrideable", "bias stride padding dilation transposed output_padding groups"},
+      {"cudnn_convolution", "padding stride dilation groups"},
+      {"cudnn_convolution_transpose", "padding output_padding stride dilation groups"},
+      {"cudnn_convolution_relu", "bias stride padding dilation groups"},
+      {"miopen_convolution", "bias padding stride dilation groups"},
+      {"miopen_depthwise_convolution", "bias padding stride dilation groups"},
+      {"miopen_convolution_transpose", "bias padding output_padding stride dilation groups"},
+      {"miopen_convolution_relu", "bias stride padding dilation groups"},
+      {"mkldnn_convolution", "bias padding stride dilation groups"},
+      {"_conv_depthwise2d", "kernel_size bias stride padding dilation"},
+      {"conv_depthwise3d", "kernel_size bias stride padding dilation"},
+      {"thnn_conv2d", "kernel_size bias stride padding"},
+      {"_slow_conv2d_forward", "kernel_size bias stride padding"},
+      {"slow_conv3d", "kernel_size bias stride padding"},
+      {"slow_conv3d_forward", "kernel_size bias stride padding"},
+      {"slow_conv_dilated2d", "kernel_size bias stride padding dilation"},
+      {"slow_conv_dilated3d", "kernel_size bias stride padding dilation"},
+      {"slow_conv_transpose2d", "kernel_size bias stride padding output_padding dilation"},
+      {"slow_conv_transpose3d", "kernel_size bias stride padding output_padding dilation"},
+  };
+  for (const auto& [name, schema] : schemas) {
+    const std::string_view op = name;
+    const size_t dimensions = op.find("1d") != op.npos ? 1 : op.find("3d") != op.npos ? 3 : 2;
+    const std::vector<std::string> parameters = absl::StrSplit(schema, ' ');
+    const bool has_groups = std::count(parameters.begin(), parameters.end(), "groups") > 0;
+    for (const bool transposed : {false, true}) {
+      Shape x(dimensions + 2, 20), w(dimensions + 2, 3);
+      x[0] = 1;
+      x[1] = w[0] = 4;
+      w[1] = has_groups ? 2 : 4;
+      std::vector<OpArgument> by_position = {T(x), T(w)}, by_name = {T(x), T(w)};
+      for (const std::string& parameter : parameters) {
+        const auto all = [&](double value) { return std::vector<double>(dimensions, value); };
+        const std::vector<double> numbers = parameter == "bias"          ? std::vector<double>()
+                                            : parameter == "kernel_size" ? all(3)
+                                            : parameter == "stride"      ? all(4)
+                                            : parameter == "padding"     ? all(2)
+                                            : parameter == "dilation"    ? all(5)
+                                            : parameter == "transposed"
+                                                ? std::vector<double>{transposed ? 1.0 : 0.0}
+                                            : parameter == "groups" ? std::vector<double>{2}
+                                                                    : all(1);
+        by_position.push_back(N("", numbers));
+        if (!numbers.empty() && parameter != "kernel_size") by_name.push_back(N(parameter, numbers));
+      }
+      const OpCost expected = CostOf(Op(name, by_name), kForward, std::nullopt);
+      const OpCost cost = CostOf(Op(name, by_position), kForward, std::nullopt);
+      ASSERT_TRUE(expected.flops.has_value()) << name;
+      EXPECT_EQ(cost.flops, expected.flops) << name;
+      EXPECT_EQ(cost.bytes, expected.bytes) << name;
+    }
+  }
+}
+
+// The numbers of c10/core/ScalarType.h.
+
+}  // namespace
+}  // namespace ott::op_cost_for_test
