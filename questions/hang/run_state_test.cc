@@ -5,14 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
-#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -21,14 +18,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/clock.h"
-#include "ott/core/base/config.pb.h"
 #include "ott/core/base/file.h"
 #include "ott/core/flight/flight_recorder.h"
 #include "ott/dist/comm/local_communicator.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/hang/diagnosis.h"
 #include "ott/questions/hang/recorded_communicator.h"
-#include "ott/questions/hang/watchdog.h"
 
 namespace ott {
 namespace {
@@ -501,132 +496,6 @@ TEST_F(RecordsTest, OfEachOfManyRanksTheLatestOperationsAreRead) {
   const JobState job = Job(records);
   ASSERT_EQ(job.ranks[1].operations.size(), 64u);
   EXPECT_EQ(job.ranks[1].operations.front().sequence, 37);
-}
-
-// A watchdog of one rank of two; the other's recorder stands beside it.
-class WatchdogTest : public RunStateTest {
- protected:
-  HangWatchdog::Options Options() {
-    HangWatchdog::Options options;
-    options.run_dir = dir_;
-    options.after_seconds = 0.2;
-    options.on_hang = [this](const HangVerdict& verdict) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      verdicts_.push_back(verdict);
-      called_.notify_all();
-    };
-    return options;
-  }
-
-  size_t WaitForVerdicts(size_t count) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    called_.wait_for(lock, std::chrono::seconds(60), [&] { return verdicts_.size() >= count; });
-    return verdicts_.size();
-  }
-
-  // With clocks that go.
-  void CreateTwo() {
-    for (int rank = 0; rank < 2; ++rank) {
-      ASSERT_TRUE(MakeDirectories(RankDirectory(dir_, rank)).ok());
-      recorders_.push_back(
-          *FlightRecorder::Create({FlightPath(dir_, rank), rank, 2, "node1"}, Clock::Steady()));
-      sums_.push_back(recorders_.back()->Add("sum", FlightOperation::Collective()));
-      data_.push_back(recorders_.back()->Add("data", {}));
-    }
-    FlightRecorder::Begin(data_[1], Clock::Steady().Ticks(), 0);
-    FlightRecorder::Begin(sums_[0], Clock::Steady().Ticks(), 0);
-  }
-
-  std::mutex mutex_;
-  std::condition_variable called_;
-  std::vector<HangVerdict> verdicts_;
-};
-
-TEST(HangWatchdog, DoesWhatIsConfigured) {
-  HangConfig config;
-  EXPECT_EQ(HangWatchdog::FromConfig(config).reaction, HangWatchdog::Reaction::kGoOn);
-  config.set_after_seconds(7);
-  config.set_reaction(HangConfig::REACTION_ABORT);
-  EXPECT_EQ(HangWatchdog::FromConfig(config).reaction, HangWatchdog::Reaction::kAbort);
-  EXPECT_EQ(HangWatchdog::FromConfig(config).after_seconds, 7);
-}
-
-TEST_F(WatchdogTest, ARankThatStandsTellsTheProgramWhyAndKeepsTheVerdict) {
-  CreateTwo();
-  const HangWatchdog watchdog(recorders_[0], Clock::Steady(), Options());
-  ASSERT_EQ(WaitForVerdicts(1), 1u);
-  EXPECT_THAT(verdicts_[0].culprits(), ElementsAre(1)) << verdicts_[0].verdict();
-  EXPECT_THAT(*ReadFile(HangVerdictPath(dir_)), HasSubstr("\"NEVER_CAME\""));
-}
-
-TEST_F(RunStateTest, OneRankTakesTheTurnUntilItEndsItOrIsLongGone) {
-  ASSERT_TRUE(MakeDirectories(dir_).ok());
-  const RecorderExchange::Answers answers = HangWatchdog::AnswersOf(dir_, 0);
-  const auto age_by = [&](int seconds) {
-    const auto path = std::filesystem::path(dir_) / "hang.turn";
-    std::filesystem::last_write_time(path,
-                                     std::filesystem::last_write_time(path) - std::chrono::seconds(seconds));
-  };
-  EXPECT_TRUE(answers.take_turn());
-  EXPECT_FALSE(answers.take_turn());
-  age_by(30);
-  EXPECT_FALSE(answers.take_turn());
-  age_by(31);
-  EXPECT_TRUE(answers.take_turn());
-  EXPECT_FALSE(answers.take_turn());
-  answers.set_verdict("");
-  EXPECT_TRUE(answers.take_turn());
-  answers.set_verdict("{}");
-  EXPECT_EQ(ReadFile(dir_ + "/hang.json").value(), "{}");
-  EXPECT_FALSE(answers.take_turn());
-}
-
-TEST_F(WatchdogTest, TheVerdictOfAnotherRankIsTakenOver) {
-  CreateTwo();
-  const HangWatchdog first(recorders_[0], Clock::Steady(), Options());
-  const HangWatchdog second(recorders_[1], Clock::Steady(), Options());
-  ASSERT_EQ(WaitForVerdicts(2), 2u);
-  EXPECT_EQ(verdicts_[0].verdict(), verdicts_[1].verdict());
-}
-
-TEST_F(WatchdogTest, AJobThatHangsAgainIsJudgedAgain) {
-  CreateTwo();
-  const HangWatchdog watchdog(recorders_[0], Clock::Steady(), Options());
-  ASSERT_EQ(WaitForVerdicts(1), 1u);
-  FlightRecorder::End(data_[1], Clock::Steady().Ticks(), 0);
-  FlightRecorder::Begin(sums_[1], Clock::Steady().Ticks(), 0);
-  FlightRecorder::End(sums_[1], Clock::Steady().Ticks(), 0);
-  FlightRecorder::Begin(data_[1], Clock::Steady().Ticks(), 0);
-  FlightRecorder::End(sums_[0], Clock::Steady().Ticks(), 0);
-  FlightRecorder::Begin(sums_[0], Clock::Steady().Ticks(), 0);
-  ASSERT_EQ(WaitForVerdicts(2), 2u);
-  EXPECT_EQ(verdicts_[1].causes(0).sequence(), 2u);
-}
-
-TEST_F(WatchdogTest, WhatIsFoundLaterDoesNotReplaceWhatStillHolds) {
-  CreateTwo();
-  const HangWatchdog watchdog(recorders_[0], Clock::Steady(), Options());
-  ASSERT_EQ(WaitForVerdicts(1), 1u);
-  // Rank 0 gave up, and stands with nobody that waits; rank 1 has not moved.
-  FlightRecorder::End(sums_[0], Clock::Steady().Ticks(), 0);
-  FlightRecorder::Begin(data_[0], Clock::Steady().Ticks(), 0);
-  ASSERT_EQ(WaitForVerdicts(2), 2u);
-  EXPECT_EQ(verdicts_[1].verdict(), verdicts_[0].verdict());
-  EXPECT_THAT(*ReadFile(HangVerdictPath(dir_)), HasSubstr("\"NEVER_CAME\""));
-}
-
-TEST_F(WatchdogTest, EndsTheProcessWhereThatIsAskedFor) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_DEATH(
-      {
-        std::filesystem::remove_all(dir_);
-        CreateTwo();
-        HangWatchdog::Options options = Options();
-        options.reaction = HangWatchdog::Reaction::kAbort;
-        const HangWatchdog watchdog(recorders_[0], Clock::Steady(), options);
-        WaitForVerdicts(2);
-      },
-      "rank 1 \\(node1\\) never came to sum #1 of group world");
 }
 
 }  // namespace
