@@ -110,7 +110,7 @@ TEST(CompareTensors, OfAnyTwoDTypesItIsSaidWhetherTheyAreRoundedOrComparedAsNumb
       options.compare_dtype = compare_dtype;
       return CompareTensors(TensorView(zeros.data(), a, {1}), TensorView(zeros.data(), b, {1}), options);
     };
-    // Of formats of one size, one has more digits and the other more exponents.
+    // One of two formats of the same size has more digits, and the other more exponents.
     const bool rounds = IsFloatingPoint(a) && IsFloatingPoint(b) && SizeOf(a) != SizeOf(b);
     EXPECT_EQ(compare(true, true).rounded, rounds) << Name(a) << Name(b);
     EXPECT_EQ(compare(false, true).status,

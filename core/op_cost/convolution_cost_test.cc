@@ -68,7 +68,8 @@ TEST(OpCost, Convolutions) {
       {"convolution_backward", backward, OpPass::kInputGradient, 1296, 632},
       {"convolution_backward", backward, kForward, 2592, 1264},
   });
-  // What grows backward is transposed: each element of its input meets the kernel.
+  // A convolution whose output is larger than its input is transposed: each element of the input meets the
+  // kernel.
   OpDescription grows = Op("convolution_backward", {T({1, 2, 6, 6}), T({1, 2, 3, 3}), T({2, 2, 2, 2})});
   grows.tensors_only = true;
   EXPECT_EQ(CostOf(grows, kForward, std::nullopt).flops, 2 * 2.0 * (2 * 9) * (2 * 4));

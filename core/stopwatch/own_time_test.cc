@@ -231,7 +231,7 @@ TEST_F(OwnTimeTest, IsWhatIsNeitherInCollectivesNorWithoutACpu) {
       }
       EXPECT_EQ(arrivals, player.arrivals) << trial;
     }
-    // What an iteration that does not end has waited is none of the next ones'.
+    // The waiting of an iteration that did not end counts in no later one.
     stopwatch_.Start("allreduce");
     Pass(5);
     stopwatch_.End("allreduce");

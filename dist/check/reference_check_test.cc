@@ -424,7 +424,7 @@ TEST_F(ReferenceCheckTest, ADumpIsComparedAsTheTensorsInMemoryAre) {
   const CrossCheckVerdict verdict = check->CheckDump(kIteration, 2, dir_ + "/nothing");
   EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
   EXPECT_THAT(verdict.reason(), HasSubstr("nothing"));
-  // Of a reference that was started twice, the latest start counts.
+  // The latest start of a reference counts.
   std::filesystem::create_directory(dir_ + "/attempt_2");
   EXPECT_EQ(ReferenceCheck::Create(Config(""), RankMeshes(4))->ReferenceDump(kIteration, 2),
             DumpPath(dir_ + "/attempt_2", 0, kIteration));

@@ -389,7 +389,7 @@ TEST(ReplicaCheck, NumbersBoolsAndTextsAreReplicas) {
     EXPECT_EQ(CheckTrees({good, test.bad, good}, tolerance).outcome(),
               test.within ? WITHIN_TOLERANCE : DIFFERENT);
   }
-  // Where one name ends and the next begins is told.
+  // The end of a name counts: both lists have the same letters.
   const Value two = ValueMap{{"a", "x"}, {"b", "x"}}, one = ValueMap{{"atextb", "x"}};
   EXPECT_THAT(CheckTrees({two, one}).reason(), HasSubstr("tensor 0 is \"atextb\" text on rank 1 (node1), "));
   const CrossCheckVerdict kinds = CheckTrees({good, tree("0.1", true, "cosine to 0"), good});

@@ -158,7 +158,7 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
            {{"f 1 > 2; g 1 > 3", "f 1 > 2; g 1 > 3"},
             {"f 1 > 2; g 1 > 7", "f 1 > 8; g 1 > 3"},
             "OPERATION f in 0 on 1: output0; "},
-           // Where it is found, and not where that was made.
+           // It is named where it is found, and not where that was made.
            {{"use 1 > 9; step! 2 > 3; @1; use 3 > 4", "use 1 > 9; step! 2 > 3; @1; use 3 > 4"},
             {"use 1 > 9; @1; use 2 > 8", "use 1 > 9; step! 2 > 5; @1; use 5 > 6"},
             "UPDATE step in 0 on 1: output0; "},
@@ -452,7 +452,7 @@ TEST_F(OriginOfHandWrittenLogs, BesideAPerturbedRunWhatIsNamedIsWhatMadeIt) {
             "m:sum& 3.00001 4 > 7.00001; f 3.00001 > 5.00001; n:sum& 5.00001 6 > 11.5",
             "m:sum& 3.00001 4 > 7.00001; f 3.00001 > 5.00001; all& 5.00001 > 11.00001",
             "OPERATION sum& in 0 on 0: output0; "},
-           // What nobody knows may differ.
+           // An input that nobody knows may differ.
            {"f ? > 7; h 7 > 5", "f ? > 8; h 8 > 5.7", "f ? > 7.00001; h 7.00001 > 5.00001", not_judged},
            {"f 1 > 7; h ? 7 > 5", "f 1 > 7; h ? 7 > 5.7", "f 1 > 7.00001; h ? 7.00001 > 5.00001", not_judged},
            {"f 1 > 7; h ? 7 > 5", "f 1 > 7; h ? 7 > 5.000001", "f 1 > 7.00001; h ? 7.00001 > 5.00001",

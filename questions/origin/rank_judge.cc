@@ -215,7 +215,7 @@ std::optional<Candidate> RankJudge::JudgeInputs(size_t index, const AlignedOps::
         doubtful_inputs_.Add(b, iteration.number, b.definition().tensors[tensor.b].name);
       }
     }
-    // What an operation of another name reads may be like nothing that the reference's reads.
+    // An operation of another name may read what is like no input of the reference's.
     const bool is_like_nothing =
         tolerant() && !pair.same && !made_alike && difference > UnloggedTolerance(index);
     if (std::isnan(difference) || is_like_nothing) {

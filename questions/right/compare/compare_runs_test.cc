@@ -217,7 +217,7 @@ TEST(CompareRuns, TolerancesKindsAndWhatComesNextAreOfTheRun) {
   options.kinds = kinds;
   options.kinds.mutable_tensor_kinds(0)->set_kind(TENSOR_KIND_OPTIMIZER_STATE);
   EXPECT_EQ(kind(), TENSOR_KIND_OPTIMIZER_STATE);
-  // Where operations were logged, they say more.
+  // Logs of operations say more than dumps.
   EXPECT_THAT(AnswerCompare(CompareRuns(reference, current).value()).next(),
               ElementsAre(absl::StrCat("ott origin ", reference, " ", current)));
   crosscheck::WriteDumpForTest(current, 0, 0, {1, 2, nan});

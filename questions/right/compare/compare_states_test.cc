@@ -134,7 +134,7 @@ TEST(CompareStates, WhatPassesIsByItsDefinition) {
       num_failures[kind] += !is[result.path];
       num_missing[kind] += !is[result.path] && b.count(result.path) == 0;
       num_extra[kind] += !is[result.path] && a.count(result.path) == 0;
-      // What differs may be another tensor that differs.
+      // The tensor that is named may be another one that differs.
       const auto found = b.find(result.path);
       if (is[result.path] || found == b.end() || found->second.shape.empty()) continue;
       if (result.comparison.status == CompareStatus::kDTypeDiffers) continue;

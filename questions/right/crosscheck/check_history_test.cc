@@ -128,8 +128,8 @@ std::tuple<int, int, int64_t, int> Place(const CrossCheckVerdict& verdict, bool 
           by_position ? verdict.tensor_position() : 0, verdict.rank()};
 }
 
-// Of a reference, what a rank found itself comes before what it heard, and the first tensor before the lowest
-// rank.
+// Returns the verdict that is kept. Against a reference, a rank's own verdict comes before one that it heard,
+// and the first tensor before the lowest rank.
 CrossCheckVerdict Kept(const std::vector<CrossCheckVerdict>& verdicts) {
   const auto first = [&](bool by_own) {
     return *std::min_element(verdicts.begin(), verdicts.end(), [&](const auto& a, const auto& b) {
@@ -262,7 +262,7 @@ TEST_F(CheckHistoryTest, WhatIsMissingIsSaid) {
   EXPECT_THAT(Read({0, 2}).problems,
               ElementsAre(HasSubstr("of another version: "), HasSubstr("cross_check.jsonl: line 4: "),
                           HasSubstr("verdicts of rank 0 end at iteration 0, ")));
-  // What had no room, or cannot be read.
+  // Verdicts that had no room, or cannot be read, are noted.
   const std::string omitted = OmittedVerdictsPath(RankDirectory(run_, 0) + "/cross_check.jsonl");
   std::ofstream(omitted)
       << R"({"first_iteration": 7, "num_checks": 3, "num_different": 2, "num_not_compared": 1})";
