@@ -191,6 +191,7 @@ void ArrivalTracker::FindHoldUp(const Measurement& measurement, const MeanIterat
   const double spread = std::hypot(std::sqrt(2) * ExpectedSpread(iteration.cpu) / intervals_of_iteration,
                                    SpreadOfTaken(iteration.cpu) / intervals_of_iteration, kExpectedLateness);
   const double slowdown = SecondsOfOneSlowdown(iteration.cpu) / intervals_of_iteration;
+  double most = 0;
   for (const auto& [rank, last] : measurement.last) {
     const OwnTime time = last.cost.Read();
     const std::optional<SteadyTime>& cost = is_recent ? time.window : time.all;
@@ -201,8 +202,9 @@ void ArrivalTracker::FindHoldUp(const Measurement& measurement, const MeanIterat
     const Caused& caused = is_recent ? last.caused_in_window : last.caused;
     const double seconds = caused.Spared(cost->count, measurement.num_ranks) /
                            static_cast<double>(cost->count) * intervals_of_iteration;
-    if (estimate.value <= 0 || estimate.PValue() / 2 > level || seconds <= least) continue;
+    if (estimate.value <= 0 || estimate.PValue() / 2 > level || seconds <= least || seconds <= most) continue;
     if (AnotherCostsAsMuch(measurement, rank, is_recent)) continue;
+    most = seconds;
     const Interval interval = within_run.IntervalAt(kIntervalError);
     HoldUp& hold_up = *stats.mutable_hold_up();
     hold_up.set_rank(rank);
@@ -212,7 +214,6 @@ void ArrivalTracker::FindHoldUp(const Measurement& measurement, const MeanIterat
     hold_up.set_seconds_low(interval.low * scale);
     hold_up.set_seconds_high(interval.high * scale);
     hold_up.set_share_of_iteration(iteration.seconds > 0 ? seconds / iteration.seconds : 0);
-    return;  // another one costs less in most intervals
   }
 }
 

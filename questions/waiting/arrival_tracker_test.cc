@@ -144,6 +144,7 @@ void AddHoldUp(const Told& told, int rank, bool is_recent, size_t num_places,
     if (other == rank || of_other.empty()) continue;
     if (Sum(costs.as_last) < 1.5 * (Sum(of_other) - of_other.back())) return;
   }
+  if (stats.hold_up().seconds_per_iteration() >= seconds) return;
   HoldUp& hold_up = *stats.mutable_hold_up();
   hold_up.set_rank(rank);
   hold_up.set_recent(is_recent);
@@ -246,7 +247,8 @@ std::vector<ArrivalStats> ByDefinition(const std::vector<ArrivalSummary>& gather
     stats.set_mean_wait(waited_by_mean / told.NumIterations());
     for (const auto& [seconds, arrival] : last) *stats.add_last() = arrival;
     for (const bool is_recent : {false, true}) {
-      for (int rank = 0; rank < told.num_ranks && !stats.has_hold_up() && !told.is_mixed; ++rank)
+      if (told.is_mixed || stats.has_hold_up()) break;
+      for (int rank = 0; rank < told.num_ranks; ++rank)
         AddHoldUp(told, rank, is_recent, places.size(), is_recent ? recent : run, stats);
     }
     if (!told.is_mixed) AddHiccups(told, places, run.seconds, stats);
@@ -412,6 +414,18 @@ TEST(HoldUp, WhatTheOthersCostInTheSameWayIsSubtracted) {
     named += Stats({Late(2, [&](int, int) { return noise(random); })}).has_hold_up() ? 1 : 0;
   }
   EXPECT_LE(named, 3);
+}
+
+// Each of two is last in every other five iterations, and much later once: the one that costs more is named.
+TEST(HoldUp, OfTwoThatAreLateInTurnTheOneThatCostsMoreIsNamed) {
+  for (const int costly : {1, 2}) {
+    const auto late_of = [&](int rank, int i) {
+      if (rank != 1 + i / 5 % 2) return 0.0;
+      if (i == 50 || i == 55) return 6000.0;
+      return rank == costly ? 20.0 : 10.0;
+    };
+    EXPECT_EQ(Stats({Late(8, late_of)}).hold_up().rank(), costly);
+  }
 }
 
 TEST(Hiccups, OfTooManyToKeepTheLongestAreKept) {
