@@ -579,23 +579,5 @@ TEST_F(CheckLayoutTest, EachIterationIsJudgedByTheTolerancesOfItsTensors) {
   }
 }
 
-TEST(LayoutVerdictsToText, FiveIterationsAreToldAndEachTensorOnce) {
-  std::vector<LayoutVerdict> verdicts;
-  for (int i = 1; i <= 7; ++i) {
-    LayoutVerdict& verdict = verdicts.emplace_back();
-    verdict.set_iteration(i);
-    verdict.set_outcome(DIFFERENT);
-    verdict.set_num_tensors(9);
-    verdict.set_num_different(2);
-    for (const char* const tensor : {"w", "w", "v"}) verdict.add_differences()->set_tensor(tensor);
-    const std::string text = LayoutVerdictsToText(verdicts);
-    for (int told = 1; told <= 7; ++told) {
-      const std::string line = absl::StrCat("iteration ", told, ": 2 of 9 tensors DIFFER: \"w\", \"v\"\n");
-      EXPECT_EQ(text.find(line) != text.npos, told <= std::min(i, 5)) << text;
-    }
-    EXPECT_EQ(text.find(absl::StrCat("... and ", i - 5, " more iterations\n")) != text.npos, i > 5) << text;
-  }
-}
-
 }  // namespace
 }  // namespace ott::crosscheck
