@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <random>
@@ -499,7 +501,12 @@ TEST(ThreadTimes, OfEachThreadAreItsOwn) {
   const std::optional<ThreadTimes> mine = ReadThreadTimes();
   ASSERT_TRUE(mine.has_value());
   std::optional<ThreadTimes> others;
+  const auto num_open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  const auto before = num_open_files();
   std::thread([&] { others = ReadThreadTimes(); }).join();
+  EXPECT_EQ(num_open_files(), before);
   ASSERT_TRUE(others.has_value());
   EXPECT_LT(others->on_cpu, mine->on_cpu);
 }
