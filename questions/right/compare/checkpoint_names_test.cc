@@ -74,8 +74,12 @@ TEST(AlignNames, SidesThatSayTheSameInOtherNamesAgree) {
     const bool has_model_alone = trial % 4 == 0;
     const int prefixed = static_cast<int>(random() % 3), numbered = static_cast<int>(random() % 3);
     for (int i = 0; i < 2; ++i) {
-      sides[i] = {any({"model", "state_dict", "module", "net"}), "",
-                  any({"optimizer", "optim", "optimizer_states"}), any({"scheduler", "lr_scheduler"})};
+      sides[i] = {any({"model", "state_dict", "model_state_dict", "module", "net", "network", "weights",
+                       "model_state"}),
+                  "",
+                  any({"optimizer", "optimizer_state_dict", "optimizer_states", "optim", "optimizer_state"}),
+                  any({"scheduler", "lr_scheduler", "lr_schedulers", "scheduler_state_dict",
+                       "lr_scheduler_state_dict", "opt_param_scheduler"})};
       if (prefixed == i) sides[i].prefix = any({"module.", "_orig_mod.", "_forward_module.", "model."});
       sides[i].by_number = numbered == i;
       // A list of one, as Lightning has it.

@@ -69,9 +69,11 @@ TEST(CompareCommand, EachFlagChangesWhatIsEqual) {
   EXPECT_EQ(exit_code({a, swapped}), 0);
   EXPECT_EQ(exit_code({a, swapped, "--order"}), 1);
   const std::string text = write("text", ValueMap{{"note", "same"}}),
-                    same = write("same", ValueMap{{"note", "same"}});
+                    same = write("same", ValueMap{{"note", "same"}}),
+                    other = write("other", ValueMap{{"note", "other"}});
   EXPECT_EQ(exit_code({text, same}), 2);
   EXPECT_EQ(exit_code({text, same, "--allow-empty"}), 0);
+  EXPECT_EQ(exit_code({text, other, "--allow-empty"}), 1);
   const std::string tolerances = testing::TempDir() + "/tolerances.textproto";
   ASSERT_TRUE(WriteFileAtomically(tolerances, "iterations: 0 tensors { path: \"w\" atol_at: 0.25 }").ok());
   EXPECT_EQ(exit_code({a, b(off), "--tolerances", tolerances}), 0);

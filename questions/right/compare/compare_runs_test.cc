@@ -15,7 +15,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
-#include "ott/core/dumper/tensor_dumper.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/right/compare/compare_answer.h"
@@ -25,57 +24,12 @@
 namespace ott::compare {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr int kRanks = 3;
-
-class CompareRunsTest : public ::testing::Test {
- protected:
-  CompareRunsTest() {
-    std::filesystem::create_directories(dir_);
-    WriteRun(Reference(), kRanks);
-    WriteRun(Current(), kRanks);
-  }
-
-  std::string Reference() const { return dir_ + "/reference"; }
-  std::string Current() const { return dir_ + "/current"; }
-
-  static void WriteRun(const std::string& run, int world_size) {
-    std::filesystem::create_directories(run);
-    RunInfo info;
-    info.set_world_size(world_size);
-    ASSERT_TRUE(WriteRunInfo(run, info).ok());
-    for (int rank = 0; rank < world_size; ++rank) {
-      for (const int iteration : {0, 10, 20}) WriteDump(run, rank, iteration, {1, 2, 3, 4});
-    }
-  }
-
-  static void WriteDump(const std::string& run, int rank, int iteration, const std::vector<float>& weights,
-                        double loss = 0.5) {
-    TensorDumper dumper;
-    TensorDumperOptions options;
-    options.dir = DumpsDirectory(run, rank);
-    options.rank = rank;
-    options.reserved_bytes = 0;
-    ASSERT_TRUE(dumper.Enable(options).ok());
-    dumper.SetDumpCount(iteration);
-    ASSERT_TRUE(dumper.AddTensorData("loss", TensorView(&loss, {}), DumpFormat::kJson).ok());
-    ASSERT_TRUE(
-        dumper.AddTensorData("weights.w1", TensorView(weights.data(), {2, 2}), DumpFormat::kBinary).ok());
-    ASSERT_TRUE(dumper.Dump().ok());
-  }
-
-  RunsComparison Compare(const CompareRunsOptions& options = {}) const {
-    const auto comparison = CompareRuns(Reference(), Current(), options);
-    EXPECT_TRUE(comparison.ok()) << comparison.status();
-    return *comparison;
-  }
-
-  const std::string dir_ =
-      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
-};
+using ::testing::Not;
 
 // Returns "iteration 0", "iterations 0, 10" or "iterations 0, 10, 20, ..., 50 (6 of them)".
 std::string Describe(const std::set<int64_t>& iterations) {
@@ -228,78 +182,37 @@ TEST(CompareRuns, TolerancesKindsAndWhatComesNextAreOfTheRun) {
               HasSubstr("names are of checkpoints"));
 }
 
-TEST_F(CompareRunsTest, RunsWithoutANumberAreEqualOnlyWhereThatIsAllowed) {
-  const auto dump_text = [](const std::string& dir, const char* text) {
-    TensorDumper dumper;
-    TensorDumperOptions options;
-    options.dir = dir;
-    ASSERT_TRUE(dumper.Enable(options).ok());
-    ASSERT_TRUE(dumper.AddTensorData("note", text).ok());
-    ASSERT_TRUE(dumper.Dump().ok());
-  };
-  const std::string dirs[] = {dir_ + "/a", dir_ + "/b", dir_ + "/c"};
-  for (const std::string& dir : dirs) dump_text(dir, dir == dirs[2] ? "other" : "same");
-  CompareRunsOptions options;
-  EXPECT_EQ(CompareRuns(dirs[0], dirs[1], options)->verdict(), Verdict::kCouldNotCompare);
-  options.allow_empty = true;
-  EXPECT_EQ(CompareRuns(dirs[0], dirs[1], options)->verdict(), Verdict::kEqual);
-  EXPECT_EQ(CompareRuns(dirs[0], dirs[2], options)->verdict(), Verdict::kDifferent);
-}
-
-TEST_F(CompareRunsTest, FlippedBitIsNamedOnOneLine) {
-  // Bit 20 of 3 is a quarter.
-  WriteDump(Current(), 1, 10, {1, 2, 3.25f, 4});
-  WriteDump(Current(), 0, 20, {1, 2, 3.25f, 4});
-  const RunsComparison comparison = Compare();
-  EXPECT_THAT(ToText(comparison),
-              ::testing::ContainsRegex(
-                  "first divergence: iteration 10, rank 1, .*weights.w1.* element 2 .*flipped bit 20"));
-  EXPECT_THAT(ToJson(comparison), HasSubstr("\"flipped_bits\": ["));
-}
-
-TEST_F(CompareRunsTest, FoldersOfDumpsAreCompared) {
-  WriteDump(Reference(), 0, 30, {1, 2, 3, 4});
-  const auto folders = CompareRuns(DumpsDirectory(Reference(), 0), DumpsDirectory(Current(), 0));
-  ASSERT_TRUE(folders.ok()) << folders.status();
-  EXPECT_EQ(folders->dumps.size(), 3u);
-  EXPECT_THAT(folders->problems, ElementsAre("iteration 30 only in the reference"));
-}
-
-TEST_F(CompareRunsTest, NamesCannotForgeAReport) {
+TEST(CompareRuns, FoldersOfDumpsAreComparedWhateverTheirNames) {
+  const std::string reference = crosscheck::MakeRunForTest("reference", 1),
+                    current = crosscheck::MakeRunForTest("current", 1);
   const std::string name = "a\nverdict: equal\x1b[2J";
-  const double numbers[] = {1, 2};
-  for (const int i : {0, 1}) {
-    TensorDumper dumper;
-    TensorDumperOptions options;
-    options.dir = DumpsDirectory(i == 0 ? Reference() : Current(), 0);
-    ASSERT_TRUE(dumper.Enable(options).ok());
-    ASSERT_TRUE(dumper.AddTensorData(name, TensorView(&numbers[i], {})).ok());
-    ASSERT_TRUE(dumper.AddTensorData("text", name + std::to_string(i)).ok());
-    ASSERT_TRUE(dumper.Dump().ok());
+  for (const float number : {2.0f, 3.0f}) {
+    const std::string& run = number == 2 ? reference : current;
+    crosscheck::WriteTreeForTest(
+        run, 0, 10, ValueMap{{name, TensorView(&number, {})}, {"text", absl::StrCat(name, number)}});
+    // Bit 20 of 3 is a quarter.
+    crosscheck::WriteDumpForTest(run, 0, 0, {1, 2, number == 2 ? 3 : 3.25f});
   }
-  const std::string text = ToText(Compare());
-  EXPECT_THAT(text, HasSubstr(" a\\nverdict: equal\\x1b[2J: mismatch"));
-  EXPECT_THAT(text, ::testing::Not(HasSubstr("\nverdict: equal")));
-  EXPECT_THAT(text, ::testing::Not(HasSubstr("\x1b")));
-}
-
-TEST_F(CompareRunsTest, FoldersWhoseNameIsNotUtf8AreCompared) {
-  const std::string moved = dir_ + "/\xff";
-  std::filesystem::rename(DumpsDirectory(Current(), 0), moved);
-  const auto comparison = CompareRuns(DumpsDirectory(Reference(), 0), moved);
-  ASSERT_TRUE(comparison.ok()) << comparison.status();
-  EXPECT_THAT(ToJson(*comparison), HasSubstr("\"verdict\": \"equal\""));
-}
-
-TEST_F(CompareRunsTest, NamesThatNoFolderCanHaveAreErrors) {
-  EXPECT_EQ(CompareRuns(Reference(), std::string(5000, 'x')).status().code(), absl::StatusCode::kNotFound);
-}
-
-TEST_F(CompareRunsTest, DifferentKindsOfFoldersAreRefused) {
-  const auto comparison = CompareRuns(Reference(), DumpsDirectory(Current(), 0));
-  EXPECT_EQ(comparison.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(comparison.status().message()), HasSubstr("is a run directory, but"));
-  EXPECT_EQ(CompareRuns(Reference(), dir_ + "/nothing").status().code(), absl::StatusCode::kNotFound);
+  crosscheck::WriteDumpForTest(reference, 0, 30, {1});
+  const std::string moved = current + "/\xff";
+  std::filesystem::rename(DumpsDirectory(current, 0), moved);
+  const RunsComparison folders = CompareRuns(DumpsDirectory(reference, 0), moved).value();
+  EXPECT_EQ(folders.dumps.size(), 2u);
+  EXPECT_THAT(folders.problems, ElementsAre("iteration 30 only in the reference"));
+  EXPECT_THAT(ToText(folders),
+              ContainsRegex("first divergence: iteration 0, weights.* element 2 .*flipped bit 20"));
+  EXPECT_THAT(ToJson(folders),
+              AllOf(HasSubstr("\"flipped_bits\": ["), HasSubstr("\"verdict\": \"different\"")));
+  // Names cannot forge a report.
+  const std::string text = ToText(CompareRuns(DumpsDirectory(reference, 0) + "/10", moved + "/10").value());
+  EXPECT_THAT(text, AllOf(HasSubstr(" a\\nverdict: equal\\x1b[2J: mismatch"),
+                          Not(HasSubstr("\nverdict: equal")), Not(HasSubstr("\x1b"))));
+  // A folder of another kind, or none.
+  EXPECT_EQ(CompareRuns(reference, moved).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(CompareRuns(reference, moved).status().message()),
+              HasSubstr("is a run directory, but"));
+  for (const std::string& nothing : {reference + "/nothing", std::string(5000, 'x')})
+    EXPECT_EQ(CompareRuns(reference, nothing).status().code(), absl::StatusCode::kNotFound);
 }
 
 }  // namespace
