@@ -256,6 +256,7 @@ TEST_F(ReadCurves, OfTensorBoardEveryFormOfAScalarIsRead) {
   add(content(0.1, 1, 8), std::nullopt);
   add(content(0.1, 7, 8), std::nullopt);
   add(content(0.1, 2, 7), std::nullopt);
+  add(content(2.5f, 1, 3), std::nullopt);
   add([](TensorBoardTensor&) {}, std::nullopt);
   add(
       [](TensorBoardTensor& tensor) {
