@@ -69,8 +69,12 @@ TEST(GuessNames, NamesThatWereChangedByARuleAreFound) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 200; ++trial) {
     ValueMap reference, current;
+    std::map<std::string, std::pair<std::string, bool>> expected = {{"embedding", {"embedding", false}}},
+                                                        rules;
     std::array<int, 5> counts{};  // by name, elements, transposed, names around, shape
     std::vector<State> states;
+    // One pattern may be two of the reference's.
+    const int moved_from = random() % 3 == 0 ? 6 : kNumLayers;
     // What is known of the numbers of a part, or of its layer, tells the rest.
     for (const Part& part : kParts) {
       State state = static_cast<State>(random() % 4);
@@ -78,6 +82,7 @@ TEST(GuessNames, NamesThatWereChangedByARuleAreFound) {
       // Only what has a shape of its own is known by it.
       if (part.shape == kParts[0].shape && state == kChangedInAll) state = kEqual;
       if (part.shape.empty()) state = kEqual;
+      if (moved_from < kNumLayers && states.empty() && state == kChangedInOne) state = kEqual;
       states.push_back(state);
     }
     for (size_t p = 0; p < kParts.size(); ++p) {
@@ -85,7 +90,11 @@ TEST(GuessNames, NamesThatWereChangedByARuleAreFound) {
       for (int layer = 0; layer < kNumLayers; ++layer) {
         std::vector<float> elements(48);
         for (float& element : elements) element = static_cast<float>(random() % 100000);
-        InsertAtPath(Filled(part.reference, layer), Make(elements, part.shape, false), reference);
+        const std::string name =
+            absl::StrCat(p == 0 && layer >= moved_from ? "moved." : "", Filled(part.reference, layer));
+        InsertAtPath(name, Make(elements, part.shape, false), reference);
+        if (p == 0 && moved_from < kNumLayers)
+          expected[Filled(part.current, layer)] = {name, states[p] == kTurned};
         const bool is_changed = states[p] == kChangedInAll || (states[p] == kChangedInOne && layer == 5);
         if (is_changed) elements[0] += 1;
         InsertAtPath(Filled(part.current, layer), Make(elements, part.shape, states[p] == kTurned), current);
@@ -103,9 +112,7 @@ TEST(GuessNames, NamesThatWereChangedByARuleAreFound) {
     InsertAtPath("only.current", Make(std::vector<float>(9), {3, 3}, false), current);
 
     const GuessedNames guessed = GuessNames(Value(reference), Value(current));
-    std::map<std::string, std::pair<std::string, bool>> expected = {{"embedding", {"embedding", false}}},
-                                                        rules;
-    for (size_t p = 0; p < kParts.size(); ++p)
+    for (size_t p = moved_from < kNumLayers ? 1 : 0; p < kParts.size(); ++p)
       expected[kParts[p].current] = {kParts[p].reference, states[p] == kTurned};
     for (const TensorRule& rule : guessed.names.b().tensors())
       rules[rule.path()] = {rule.whole(), rule.transpose_size() > 0};
@@ -127,6 +134,9 @@ TEST(GuessNames, WhatHasNoPartnerHasNoRule) {
   // Two that are alike may be either; a pattern's signs are no name.
   for (const char* const name : {"a", "b"}) InsertAtPath(name, Make({1, 2}, {2}, false), reference);
   for (const char* const name : {"c", "d", "e"}) InsertAtPath(name, Make({1, 2}, {2}, false), current);
+  const std::vector<float> six = {1, 2, 3, 4, 5, 6};
+  for (const char* const name : {"f", "g"}) InsertAtPath(name, Make(six, {2, 3}, false), reference);
+  for (const char* const name : {"h", "i"}) InsertAtPath(name, Make(six, {2, 3}, true), current);
   InsertAtPath("x*", Make({1}, {1}, false), reference);
   InsertAtPath("x*", Make({1}, {1}, false), current);
   const GuessedNames guessed = GuessNames(Value(reference), Value(current));
