@@ -90,8 +90,8 @@ run 2 -- --- true
 says 'A is missing'
 run 2 "$out/none.csv" --- "$out/a.csv"
 says 'none.csv: No such file'
-run 2 --max-runs 4 -- true --- true
-says 'a confidence of 99 % needs 6 a side at least'
+run 2 --confidence 99.9 --max-runs 8 -- true --- true
+says 'a confidence of 99.9 % needs 10 a side at least'
 
 # Jobs of several ranks, whose iterations and measurements are compared.
 if [[ $# -ge 3 ]]; then

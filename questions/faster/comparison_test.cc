@@ -199,6 +199,13 @@ TEST(Compare, OtherSidesTurnTheAnswerAndAnotherOrderOfRunsChangesNothing) {
     Samples samples = MakeSamples(chance, 8, std::vector<double>{0.9, 0.99, 1, 1.1}[trial % 8 / 2]);
     if (trial % 2 == 0) RunInBlocks(&samples);
     const Result answer = MustCompare(samples).answer;
+    if (trial % 2 == 1) {
+      // Blocks of one side alone tell nothing.
+      Samples in_part = samples;
+      RunInBlocks(&in_part);
+      (trial % 4 == 1 ? in_part.a : in_part.b) = trial % 4 == 1 ? samples.a : samples.b;
+      EXPECT_EQ(MustCompare(in_part).answer.low, answer.low) << trial;
+    }
     Samples others = samples;
     std::swap(others.a, others.b);
     std::reverse(others.a.begin(), others.a.end());
@@ -355,6 +362,7 @@ TEST(Compare, WithoutAPrimaryMeasurementTheWorstIsTheAnswerAndNamed) {
                          : "B is the same within 20 % in all 4 measurements";
     EXPECT_EQ(DescribeAnswer(comparison), expected);
     EXPECT_FALSE(comparison.answer.ratio.has_value());
+    EXPECT_EQ(comparison.answer.runs_needed.value_or(0), of[2].empty() && !of[3].empty() ? needed : 0);
     EXPECT_EQ(comparison.answer.error, 0.01);
   }
 }

@@ -44,12 +44,15 @@ class ReadSideTest : public ::testing::Test {
     return dir_ + "/" + name;
   }
 
+  static std::string ErrorIn(const std::vector<std::string>& paths, ClockKind clock = ClockKind::kWall) {
+    return std::string(ReadSide(paths, clock).status().message());
+  }
+
   // Returns the error that a file of this text makes.
   std::string ErrorOf(const std::string& text) const {
-    const auto side = ReadSide({Write("file", text)}, ClockKind::kWall);
-    EXPECT_FALSE(side.ok());
-    EXPECT_THAT(std::string(side.status().message()), HasSubstr(dir_ + "/file"));
-    return std::string(side.status().message());
+    const std::string error = ErrorIn({Write("file", text)});
+    EXPECT_THAT(error, HasSubstr(dir_ + "/file"));
+    return error;
   }
 
   std::string WriteRun(const std::string& name, const std::vector<StopwatchStats>& ranks) const {
@@ -103,19 +106,12 @@ TEST_F(ReadSideTest, FoldersAndGlobsOfRunsAreRead) {
 TEST_F(ReadSideTest, ARunWithoutARankOrWithAShorterOneIsAnError) {
   const std::string run = WriteIterations("run", {{1, 1}, {1, 1}});
   std::filesystem::remove(RankDirectory(run, 1) + "/stopwatch.pb");
-  EXPECT_THAT(std::string(ReadSide({run}, ClockKind::kWall).status().message()),
-              HasSubstr("rank_00001/stopwatch.pb"));
-  EXPECT_THAT(
-      std::string(
-          ReadSide({WriteIterations("cut", {{1, 1, 1}, {1, 1}})}, ClockKind::kWall).status().message()),
-      HasSubstr("rank 0 measured 3 iterations and rank 1 2"));
-  EXPECT_THAT(
-      std::string(ReadSide({WriteIterations("nan", {{1, NAN}})}, ClockKind::kWall).status().message()),
-      HasSubstr("an iteration of nan seconds"));
-  EXPECT_THAT(std::string(ReadSide({WriteIterations("zero", {{1, 0}})}, ClockKind::kWall).status().message()),
-              HasSubstr("an iteration of 0 seconds"));
-  EXPECT_THAT(std::string(ReadSide({WriteIterations("none", {{}})}, ClockKind::kWall).status().message()),
-              HasSubstr("no iteration was measured"));
+  EXPECT_THAT(ErrorIn({run}), HasSubstr("rank_00001/stopwatch.pb"));
+  EXPECT_THAT(ErrorIn({WriteIterations("cut", {{1, 1, 1}, {1, 1}})}),
+              HasSubstr("rank 0 measured 3 iterations and rank 1 2"));
+  EXPECT_THAT(ErrorIn({WriteIterations("nan", {{1, NAN}})}), HasSubstr("an iteration of nan seconds"));
+  EXPECT_THAT(ErrorIn({WriteIterations("zero", {{1, 0}})}), HasSubstr("an iteration of 0 seconds"));
+  EXPECT_THAT(ErrorIn({WriteIterations("none", {{}})}), HasSubstr("no iteration was measured"));
 }
 
 // Seconds by measurement.
@@ -260,11 +256,10 @@ TEST_F(ReadSideTest, SamplesOfNvbenchThatAreNotThereOrOfAnotherSizeAreErrors) {
   Write("samples.bin", bytes.substr(0, 8));
   ExpectTimes(MustRead({Write("inner/file", text)}).processes.at(0), {{"copy x", {0.5, 0.75}}});
   Write("samples.bin", bytes);
-  EXPECT_THAT(std::string(ReadSide({Write("file", text)}, ClockKind::kWall).status().message()),
+  EXPECT_THAT(ErrorIn({Write("file", text)}),
               HasSubstr("samples.bin: 12 bytes, and " + dir_ + "/file says 2 samples of 4 bytes"));
   Write("samples.bin", bytes.substr(4));
-  EXPECT_THAT(std::string(ReadSide({dir_ + "/file"}, ClockKind::kWall).status().message()),
-              HasSubstr("sample 1 is -1.0: a time is a positive number"));
+  EXPECT_THAT(ErrorIn({dir_ + "/file"}), HasSubstr("sample 1 is -1.0: a time is a positive number"));
 }
 
 TEST_F(ReadSideTest, RunsOfHyperfineAreProcesses) {
@@ -285,8 +280,7 @@ TEST_F(ReadSideTest, RunsOfHyperfineAreProcesses) {
     } else {
       ExpectTimes(side.processes[0], {{"sleep 0", {1.5}}, {"sleep 1", {2.5}}});
     }
-    EXPECT_THAT(std::string(ReadSide({file}, ClockKind::kCpu).status().message()),
-                HasSubstr("CPU time of all runs"));
+    EXPECT_THAT(ErrorIn({file}, ClockKind::kCpu), HasSubstr("CPU time of all runs"));
   }
   for (const int code : {7, -9}) {
     EXPECT_THAT(ErrorOf(absl::StrCat(R"({"results": [{"command": "x", "times": [1, 2], "exit_codes": [0, )",
@@ -468,8 +462,7 @@ TEST_F(ReadSideTest, SidesHaveTheirPrimaryMeasurementAndNoRunInCommon) {
   for (const std::string& again : {a[0], dir_ + "/again"}) {
     EXPECT_THAT(std::string(read(a, std::vector<std::string>{b[0], again}).status().message()),
                 HasSubstr(a[0] + ": is on both sides"));
-    EXPECT_THAT(std::string(ReadSide({a[0], b[0], again}, ClockKind::kWall).status().message()),
-                HasSubstr(a[0] + ": is on one side twice"));
+    EXPECT_THAT(ErrorIn({a[0], b[0], again}), HasSubstr(a[0] + ": is on one side twice"));
   }
 }
 
@@ -503,22 +496,22 @@ TEST_F(ReadSideTest, BadFilesGetASentenceThatNamesThem) {
   EXPECT_THAT(ErrorOf(R"({"benchmarks": [{"name": "x", "error_occurred": true, "error_message": "boom"}]})"),
               HasSubstr("x failed: boom"));
   EXPECT_THAT(ErrorOf(R"({"benchmarks": []})"), HasSubstr("no benchmark has a time"));
+  EXPECT_THAT(ErrorOf(R"({"devices": [], "benchmarks": []})"), HasSubstr("no state has a time"));
 }
 
 TEST_F(ReadSideTest, WhatIsNoFileIsAnErrorAndNothingHangs) {
-  EXPECT_THAT(std::string(ReadSide({dir_ + "/none"}, ClockKind::kWall).status().message()),
-              HasSubstr("No such file"));
-  EXPECT_THAT(std::string(ReadSide({dir_}, ClockKind::kWall).status().message()),
-              HasSubstr("neither a run directory"));
-  EXPECT_THAT(std::string(ReadSide({"/dev/zero"}, ClockKind::kWall).status().message()),
-              HasSubstr("no regular file"));
+  EXPECT_THAT(ErrorIn({dir_ + "/none"}), HasSubstr("No such file"));
+  EXPECT_THAT(ErrorIn({dir_}), HasSubstr("neither a run directory"));
+  EXPECT_THAT(ErrorIn({"/dev/zero"}), HasSubstr("no regular file"));
   ASSERT_EQ(mkfifo((dir_ + "/fifo").c_str(), 0600), 0);
-  EXPECT_THAT(std::string(ReadSide({dir_ + "/fifo"}, ClockKind::kWall).status().message()),
-              HasSubstr("no regular file"));
+  EXPECT_THAT(ErrorIn({dir_ + "/fifo"}), HasSubstr("no regular file"));
+  EXPECT_THAT(ErrorIn({WriteIterations("run", {{1}})}, ClockKind::kCpu),
+              HasSubstr("a run directory has no CPU time"));
+  EXPECT_THAT(ErrorIn({Write("table", "process,seconds\n1,1\n")}, ClockKind::kCpu),
+              HasSubstr("a table has one time"));
   Write("huge", "");
   std::filesystem::resize_file(dir_ + "/huge", uintmax_t{1} << 40);
-  EXPECT_THAT(std::string(ReadSide({dir_ + "/huge"}, ClockKind::kWall).status().message()),
-              HasSubstr("more than 1 GiB"));
+  EXPECT_THAT(ErrorIn({dir_ + "/huge"}), HasSubstr("more than 1 GiB"));
   std::filesystem::create_symlink("loop", dir_ + "/loop");
   EXPECT_FALSE(ReadSide({dir_ + "/loop"}, ClockKind::kWall).ok());
 }

@@ -14,8 +14,9 @@
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "nlohmann/json.hpp"
 #include "ott/core/base/text_table.h"
+#include "ott/questions/answer/display_text.h"
+#include "ott/questions/answer/picture.h"
 #include "ott/questions/faster/comparison_picture.h"
 #include "ott/questions/faster/faster_answer.h"
 #include "ott/questions/faster/runs_directory.h"
@@ -71,12 +72,6 @@ Compared RandomComparison(Chance& chance) {
   comparison.num_a = compared.samples.a.size();
   comparison.num_b = compared.samples.b.size();
   return compared;
-}
-
-std::vector<Result> AllOf(const Comparison& comparison) {
-  std::vector<Result> all = {comparison.answer};
-  all.insert(all.end(), comparison.measurements.begin(), comparison.measurements.end());
-  return all;
 }
 
 std::string Percents(double low, double high) {
@@ -139,12 +134,32 @@ std::string WhatChanged(const Comparison& comparison) {
                       text_of("", comparison.answer.seconds_added), " in all\n");
 }
 
+template <typename Number>
+Json OrNull(const std::optional<Number>& number) {
+  return number ? Json(*number) : Json();
+}
+
+// Returns a result as JSON says it, or as a picture draws it.
+Json JsonOf(const Result& result, bool is_drawn) {
+  const auto rounded = [&](double number) { return is_drawn ? Rounded(number) : number; };
+  const auto or_null = [&](const auto& number) { return number ? Json(rounded(*number)) : Json(); };
+  return {{"measurement", result.name},
+          {"verdict", is_drawn ? AbResult::Verdict_Name(result.verdict) : Name(result.verdict)},
+          {"ratio", or_null(result.ratio)},
+          {"low", or_null(result.low)},
+          {"high", or_null(result.high)},
+          {"runs_needed", OrNull(result.runs_needed)},
+          {"seconds_a", rounded(result.seconds_a)},
+          {"seconds_b", rounded(result.seconds_b)}};
+}
+
 TEST(Report, AllFormatsSayWhatTheComparisonHolds) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     Chance chance(seed);
     const auto [comparison, samples] = RandomComparison(chance);
-    const std::vector<Result> all = AllOf(comparison);
+    std::vector<Result> all = {comparison.answer};
+    all.insert(all.end(), comparison.measurements.begin(), comparison.measurements.end());
 
     EXPECT_EQ(DescribeAnswer(comparison), Sentence(comparison));
     const Result& first = comparison.answer;
@@ -192,25 +207,19 @@ TEST(Report, AllFormatsSayWhatTheComparisonHolds) {
                               all.size(), num_slower, num_unknown, absl::StrJoin(cases, "")));
 
     const AbVerdict evidence = EvidenceOf(comparison);
-    ASSERT_EQ(static_cast<size_t>(evidence.measurements_size()) + 1, all.size());
-    for (size_t i = 0; i < all.size(); ++i) {
-      const AbResult& proto = i == 0 ? evidence.answer() : evidence.measurements(static_cast<int>(i) - 1);
-      EXPECT_EQ(proto.measurement(), all[i].name);
-      EXPECT_EQ(proto.verdict(), all[i].verdict);
-      EXPECT_EQ(proto.ratio(), *all[i].ratio);
-      EXPECT_EQ(proto.has_low() && proto.has_high(), all[i].low.has_value());
-      EXPECT_EQ(proto.low(), all[i].low.value_or(0));
-      EXPECT_EQ(proto.high(), all[i].high.value_or(0));
-      EXPECT_EQ(proto.has_runs_needed(), all[i].runs_needed.has_value());
-      EXPECT_EQ(proto.runs_needed(), static_cast<int64_t>(all[i].runs_needed.value_or(0)));
-      EXPECT_EQ(proto.seconds_a(), all[i].seconds_a);
-      EXPECT_EQ(proto.seconds_b(), all[i].seconds_b);
+    Json measurements = Json::array(), drawn = Json::array(), printed_samples = Json::array();
+    for (size_t i = 1; i < all.size(); ++i) {
+      measurements.push_back(JsonOf(all[i], /*is_drawn=*/false));
+      drawn.push_back(JsonOf(all[i], /*is_drawn=*/true));
     }
-    EXPECT_EQ(evidence.confidence(), 0.95);
-    EXPECT_EQ(evidence.margin(), 0.02);
-    EXPECT_EQ(evidence.num_a(), static_cast<int64_t>(comparison.num_a));
-    EXPECT_EQ(evidence.num_b(), static_cast<int64_t>(comparison.num_b));
-    EXPECT_THAT(evidence.notes(), ::testing::ElementsAre("a note"));
+    EXPECT_EQ(DrawMessage(evidence), Json({{"answer", JsonOf(all[0], /*is_drawn=*/true)},
+                                           {"measurements", drawn},
+                                           {"confidence", 0.95},
+                                           {"margin", 0.02},
+                                           {"num_a", comparison.num_a},
+                                           {"num_b", comparison.num_b},
+                                           {"voids", Json::array()},
+                                           {"notes", comparison.notes}}));
     const Answer answer = AnswerFaster(comparison, {"before", "after"});
     EXPECT_EQ(answer.evidence(), evidence.SerializeAsString());
     EXPECT_EQ(answer.finding(), all[0].verdict == AbResult::SLOWER        ? Answer::BAD
@@ -219,47 +228,34 @@ TEST(Report, AllFormatsSayWhatTheComparisonHolds) {
     EXPECT_EQ(answer.how_sure(), absl::StrCat(comparison.num_a, " runs of before and ", comparison.num_b,
                                               " of after; an answer is wrong in 5 % of such comparisons"));
 
-    const auto json = nlohmann::json::parse(ToJson(comparison, samples));
-    const auto expect = [](const nlohmann::json& of, const Result& result) {
-      const auto or_null = [](const auto& value) {
-        return value ? nlohmann::json(*value) : nlohmann::json();
-      };
-      EXPECT_EQ(of["measurement"], result.name);
-      EXPECT_EQ(of["verdict"], Name(result.verdict));
-      EXPECT_EQ(of["ratio"], *result.ratio);
-      EXPECT_EQ(of["low"], or_null(result.low));
-      EXPECT_EQ(of["high"], or_null(result.high));
-      EXPECT_EQ(of["runs_needed"], or_null(result.runs_needed));
-      EXPECT_EQ(of["seconds_a"], result.seconds_a);
-      EXPECT_EQ(of["seconds_b"], result.seconds_b);
-    };
-    expect(json, comparison.answer);
-    EXPECT_EQ(json["answer"], Sentence(comparison));
-    EXPECT_EQ(json["confidence"], 0.95);
-    EXPECT_EQ(json["margin"], 0.02);
-    EXPECT_EQ(json["runs_a"], comparison.num_a);
-    EXPECT_EQ(json["runs_b"], comparison.num_b);
-    EXPECT_EQ(json["notes"], comparison.notes);
-    ASSERT_EQ(json["measurements"].size(), comparison.measurements.size());
-    for (size_t i = 0; i < comparison.measurements.size(); ++i)
-      expect(json["measurements"][i], comparison.measurements[i]);
-    ASSERT_EQ(json["samples"].size(), comparison.num_a + comparison.num_b);
-    for (size_t i = 0; i < json["samples"].size(); ++i) {
-      const bool is_a = i < comparison.num_a;
-      const size_t at = is_a ? i : i - comparison.num_a;
-      const Process& process = (is_a ? samples.a : samples.b)[at];
-      const ProcessLocation& location = (is_a ? comparison.locations_a : comparison.locations_b)[at];
-      const auto& sample = json["samples"][i];
-      EXPECT_EQ(sample["side"], is_a ? "A" : "B");
-      EXPECT_EQ(sample["process"], process.name);
-      EXPECT_EQ(sample["started"], process.started ? nlohmann::json(*process.started) : nlohmann::json());
-      EXPECT_EQ(sample["block"], process.block ? nlohmann::json(*process.block) : nlohmann::json());
-      EXPECT_EQ(sample["measurements"][0]["seconds"], process.measurements[0].seconds);
-      EXPECT_EQ(sample["measurements"][0]["location"], location.seconds);
-      EXPECT_EQ(sample["measurements"][0]["warm_up"], location.num_warm_up);
-      EXPECT_EQ(sample["measurements"][1]["seconds"], process.measurements[1].seconds);
-      EXPECT_FALSE(sample["measurements"][1].contains("location"));
+    for (const auto* side : {&samples.a, &samples.b}) {
+      const bool is_a = side == &samples.a;
+      for (size_t run = 0; run < side->size(); ++run) {
+        const Process& process = (*side)[run];
+        const ProcessLocation& location = (is_a ? comparison.locations_a : comparison.locations_b)[run];
+        printed_samples.push_back({{"side", is_a ? "A" : "B"},
+                                   {"process", process.name},
+                                   {"started", OrNull(process.started)},
+                                   {"block", OrNull(process.block)},
+                                   {"measurements",
+                                    {{{"measurement", "iteration"},
+                                      {"seconds", process.measurements[0].seconds},
+                                      {"location", location.seconds},
+                                      {"warm_up", location.num_warm_up}},
+                                     {{"measurement", "x"}, {"seconds", process.measurements[1].seconds}}}}});
+      }
     }
+    Json json = JsonOf(all[0], /*is_drawn=*/false);
+    json.update({{"answer", Sentence(comparison)},
+                 {"confidence", 0.95},
+                 {"margin", 0.02},
+                 {"runs_a", comparison.num_a},
+                 {"runs_b", comparison.num_b},
+                 {"voids", Json::array()},
+                 {"notes", comparison.notes},
+                 {"measurements", measurements},
+                 {"samples", printed_samples}});
+    EXPECT_EQ(Json::parse(ToJson(comparison, samples)), json);
   }
 }
 

@@ -185,7 +185,9 @@ TEST_F(RunInTurnTest, WhatRunsLeaveIsOfOneKind) {
             "compares the wall times of both");
   std::filesystem::remove_all(dir_);
   options_.what = WhatToCompare::kWallTime;
+  options_.results = "times.jsonl";
   EXPECT_EQ(ErrorOf("true", leave), "");
+  options_.results.clear();
   options_.what = WhatToCompare::kAuto;
   options_.command_a = options_.command_b;
   std::filesystem::remove_all(dir_);
