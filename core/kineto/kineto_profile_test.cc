@@ -121,7 +121,8 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
         const auto call = calls.find(event.correlation);
         const bool has_call = event.correlation > 0 && call != calls.end();
         num_early += has_call && event.start < call->second.start;
-        const auto size_of = [&](size_t i) { return event.sizes.empty() ? 0 : event.sizes[i]; };
+        int64_t sizes = 0;
+        for (const int64_t size : event.sizes) sizes = 10 * sizes + size;
         expected[event.category == "kernel"].emplace(
             1000 * event.start, 1000 * end, event.name,
             event.device < 0       ? 9
@@ -130,9 +131,7 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
             event.stream < 0           ? event.thread
             : event.stream > INT32_MAX ? -1
                                        : event.stream,
-            event.category == "kernel" ? 1'000'000 * size_of(0) + 1000 * size_of(4) + size_of(5)
-                                       : event.bytes,
-            has_call ? 1000 * call->second.start : -1,
+            event.category == "kernel" ? sizes : event.bytes, has_call ? 1000 * call->second.start : -1,
             has_call ? 1'000'000 * call->second.thread + 1000 * std::max<int64_t>(0, call->second.duration)
                      : -1);
       } else if (event.category != "cuda_runtime") {
@@ -156,9 +155,11 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
                                called, call);
     };
     for (const Profile::Kernel& kernel : profile.kernels) {
-      const Profile::Geometry& geometry = profile.geometries[kernel.geometry];
-      add(kernel, profile.kernel_names[kernel.name],
-          1'000'000 * geometry.grid[0] + 1000 * geometry.block[1] + geometry.block[2], true);
+      int64_t sizes = 0;
+      for (const auto& of :
+           {profile.geometries[kernel.geometry].grid, profile.geometries[kernel.geometry].block})
+        for (const int64_t size : of) sizes = 10 * sizes + size;
+      add(kernel, profile.kernel_names[kernel.name], sizes, true);
       EXPECT_FALSE(kernel.in_graph);
     }
     for (const Profile::Transfer& transfer : profile.transfers)

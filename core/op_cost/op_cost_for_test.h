@@ -3,15 +3,12 @@
 #ifndef OTT_CORE_OP_COST_OP_COST_FOR_TEST_H_
 #define OTT_CORE_OP_COST_OP_COST_FOR_TEST_H_
 
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "gtest/gtest.h"
 #include "ott/core/op_cost/op_cost.h"
 
 namespace ott::op_cost_for_test {
@@ -20,7 +17,6 @@ inline constexpr DType kF32 = DType::kFloat32;
 inline constexpr DType kF16 = DType::kFloat16;
 inline constexpr DType kBF16 = DType::kBFloat16;
 inline constexpr DType kI64 = DType::kInt64;
-inline constexpr double kNa = std::numeric_limits<double>::quiet_NaN();
 inline constexpr OpPass kForward = OpPass::kForward;
 inline constexpr OpPass kBackward = OpPass::kBackward;
 
@@ -56,26 +52,6 @@ inline OpDescription Op(const std::string& op, std::vector<OpArgument> arguments
   for (OpArgument& argument : arguments) argument.position = position++;
   description.arguments = std::move(arguments);
   return description;
-}
-
-struct Case {
-  std::string op;
-  std::vector<OpArgument> arguments;
-  OpPass pass;
-  double flops;
-  double bytes;
-};
-
-inline void Check(const std::vector<Case>& cases) {
-  for (const Case& c : cases) {
-    const OpCost cost = CostOf(Op(c.op, c.arguments), c.pass, std::nullopt);
-    const std::string what = c.op + " " + cost.params + " pass " + std::to_string(static_cast<int>(c.pass));
-    const auto known = [](double value) {
-      return std::isnan(value) ? std::nullopt : std::optional<double>(value);
-    };
-    EXPECT_EQ(cost.flops, known(c.flops)) << what;
-    EXPECT_EQ(cost.bytes, known(c.bytes)) << what;
-  }
 }
 
 }  // namespace ott::op_cost_for_test

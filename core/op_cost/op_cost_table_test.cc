@@ -29,10 +29,14 @@ std::vector<double> ParseNumbers(std::string_view text) {
   return numbers;
 }
 
-// float32[2,3], dim=[0,1], dtype="float16", or one of the last two without a name.
+// float32[2,3], 7, [0,1], "float16", each with a name or without one: dim=7.
 OpArgument ParseArgument(std::string_view text, int position) {
   OpArgument argument;
   argument.position = position;
+  if (const size_t equals = text.find('='); equals != std::string_view::npos) {
+    argument.name = text.substr(0, equals);
+    text.remove_prefix(equals + 1);
+  }
   const size_t bracket = text.find('[');
   const auto dtype = ParseDType(text.substr(0, bracket));
   if (bracket != std::string_view::npos && dtype.ok()) {
@@ -42,10 +46,6 @@ OpArgument ParseArgument(std::string_view text, int position) {
       argument.shape.push_back(static_cast<int64_t>(size));
     }
     return argument;
-  }
-  if (const size_t equals = text.find('='); equals != std::string_view::npos) {
-    argument.name = text.substr(0, equals);
-    text.remove_prefix(equals + 1);
   }
   if (text.front() == '"') {
     argument.text = text.substr(1, text.size() - 2);
@@ -80,10 +80,15 @@ std::vector<Case> Cases() {
     Case& c = cases.emplace_back();
     c.line = line;
     c.op.op = fields[0];
-    c.pass = fields[1] == "backward" ? OpPass::kBackward : OpPass::kForward;
-    int position = 0;
-    for (const absl::string_view argument : absl::StrSplit(fields[2], ' ')) {
-      c.op.arguments.push_back(ParseArgument(std::string_view(argument.data(), argument.size()), position++));
+    c.pass = fields[1] == "backward" ? OpPass::kBackward
+             : fields[1] == "input"  ? OpPass::kInputGradient
+             : fields[1] == "weight" ? OpPass::kWeightGradient
+                                     : OpPass::kForward;
+    int position = -1;
+    for (const absl::string_view argument : absl::StrSplit(fields[2], ' ', absl::SkipEmpty())) {
+      ++position;
+      if (argument == "-") continue;
+      c.op.arguments.push_back(ParseArgument(std::string_view(argument.data(), argument.size()), position));
     }
     c.flops = ParseCost(fields[3]);
     c.bytes = ParseCost(fields[4]);

@@ -99,27 +99,6 @@ TEST(KinetoProfile, NormsOnAnMi300xHaveForwardAndBackward) {
               HasSubstr("bprop native_layer_norm_backward [[8,16,32,32],[8,16,32,32],[],[8,1,1,1],"));
 }
 
-TEST(KinetoProfile, ExternalIdsTellTheOpEvenWhereTimesDoNot) {
-  const Joined joined = Trace(
-      Last(Event("cpu_op", "aten::mm", 100, 50,
-                 R"("External id":7,"Input Dims":[[2,3],[3,4]],"Input type":["float","float"])") +
-           Event("cpu_op", "aten::add", 200, 50, R"("External id":8)") +
-           // By time it is add's, by its id mm's.
-           Event("cuda_runtime", "cudaLaunchKernel", 210, 5, R"("External id":7,"correlation":3)") +
-           Event("kernel", "sgemm", 300, 10, R"("External id":7,"correlation":3,"device":1,"stream":4)") +
-           // Without an id, time tells.
-           Event("cuda_runtime", "cudaLaunchKernel", 220, 5, R"("correlation":4)") +
-           Event("kernel", "adds", 320, 10, R"("correlation":4)") +
-           // Without a call, the id does.
-           Event("kernel", "other", 340, 10, R"("External id":7)")));
-  EXPECT_EQ(joined.Write("op,kernel,flops,device,stream,latency"),
-            "op kernel flops device stream latency\n"
-            "mm sgemm 48 1 4 90000\n"
-            "add adds na 9 1 100000\n"
-            "mm other - 9 1 -\n");
-  EXPECT_THAT(joined.profile.notes, ElementsAre(HasSubstr("1 launches are not in the trace")));
-}
-
 // A kernel is of the op that alone has the External id of it or its call, else of the op in which the call
 // began.
 TEST(KinetoProfile, OfAnyEventsInAnyOrderIdsAndElseTimeTellTheOp) {
@@ -135,6 +114,8 @@ TEST(KinetoProfile, OfAnyEventsInAnyOrderIdsAndElseTimeTellTheOp) {
       events.push_back(Event("cpu_op", "aten::" + name, 1000 + 100 * (op / 2), 90, id_text(id), op % 2));
     }
     std::map<int64_t, std::string> rows;  // by start
+    size_t num_duplicates = 0, num_without_call = 0;
+    for (const auto& [unused, ops] : ops_of_id) num_duplicates += ops.size() - 1;
     for (int64_t kernel = 0; kernel < 8; ++kernel) {
       const int64_t id = random() % 3 == 0 ? 0 : 1 + random() % 12;
       const int id_is_at = static_cast<int>(random() % 3);  // the call, the kernel or both
@@ -150,15 +131,14 @@ TEST(KinetoProfile, OfAnyEventsInAnyOrderIdsAndElseTimeTellTheOp) {
       };
       if (has_call)
         events.push_back(Event("cuda_runtime", "cudaLaunchKernel", called, 5, args(id_is_at != 1), thread));
-      events.push_back(Event("kernel", absl::StrCat("k", kernel), start, 1,
-                             absl::StrCat(args(id_is_at != 0), R"(,"grid":[)", kernel,
-                                          R"(,2,3],"block":[4,5,)", kernel + 6, "]")));
+      events.push_back(Event("kernel", absl::StrCat("k", kernel), start, 1, args(id_is_at != 0)));
       events.push_back(Event("gpu_memcpy", "Memcpy HtoD", start + 10, 1, R"("bytes":8)"));
       rows[start + 10] = "Memcpy_HtoD - -\n";
       std::string op = "-";
       if (has_call && !is_between) op = absl::StrCat("op", 2 * place + thread);
       const bool has_one = is_told && ops_of_id[id].size() == 1;
       if (has_one) op = ops_of_id[id][0];
+      num_without_call += has_one && !has_call;
       rows[start] = absl::StrCat("k", kernel, " ", op, " ",
                                  has_call ? absl::StrCat(1000 * (start - called)) : "-", "\n");
     }
@@ -167,14 +147,15 @@ TEST(KinetoProfile, OfAnyEventsInAnyOrderIdsAndElseTimeTellTheOp) {
     for (const auto& [unused, row] : rows) expected += row;
     const Joined joined = Trace(Last(absl::StrJoin(events, "")));
     EXPECT_EQ(joined.Write("kernel,op,latency"), expected) << trial;
-    const auto is_earlier = [](const auto& a, const auto& b) { return a.start < b.start; };
-    EXPECT_TRUE(std::is_sorted(joined.profile.transfers.begin(), joined.profile.transfers.end(), is_earlier));
-    for (const Profile::Kernel& kernel : joined.profile.kernels) {
-      const int64_t number = joined.profile.kernel_names[kernel.name][1] - '0';
-      const Profile::Geometry& geometry = joined.profile.geometries[kernel.geometry];
-      EXPECT_THAT(geometry.grid, ElementsAre(number, 2, 3));
-      EXPECT_THAT(geometry.block, ElementsAre(4, 5, number + 6));
-    }
+    std::vector<std::string> notes;
+    if (num_duplicates > 0)
+      notes.push_back(absl::StrCat(num_duplicates,
+                                   " ops have an External id that another one has; what they "
+                                   "launched is found by time"));
+    if (num_without_call > 0)
+      notes.push_back(absl::StrCat(num_without_call,
+                                   " launches are not in the trace; their kernels' ops are, by External id"));
+    EXPECT_EQ(joined.profile.notes, notes) << trial;
   }
 }
 
@@ -241,110 +222,40 @@ std::string CostOf(const std::string& op, const std::string& dims, const std::st
   return text.substr(text.find('\n') + 1);
 }
 
-// By hand: 2 M N K, and each tensor once in bytes.
-TEST(KinetoProfile, ProductsOfAllFormsHaveTheirFlopsAndBytes) {
-  const std::string bf16 = R"("c10::BFloat16")";
-  // 2 128 64 256 and the bias's 128 256; bf16.
+// By hand; core/op_cost has the costs of all forms.
+TEST(KinetoProfile, OpsOfEachKindHaveTheirFlopsBytesAndTensorCores) {
+  // 2 128 64 256 and the bias's 128 256.
   EXPECT_EQ(CostOf("aten::addmm", "[[256],[128,64],[64,256],[],[]]",
-                   absl::StrCat("[", bf16, ",", bf16, ",", bf16, R"(,"Scalar","Scalar"])"),
+                   R"(["c10::BFloat16","c10::BFloat16","c10::BFloat16","Scalar","Scalar"])",
                    R"(["","","","1","1"])", "Cijk_Alik_Bljk_BBS_BH_MT128x64x64_MI16x16x16x1_SN.kd"),
             "4227072 115200 1\n");
-  EXPECT_EQ(CostOf("aten::linear", "[[2,8,64],[32,64],[]]", absl::StrCat("[", bf16, ",", bf16, R"(,""])"),
-                   R"(["","",""])"),
-            "65536 7168 1\n");
-  EXPECT_EQ(CostOf("aten::bmm", "[[4,8,16],[4,16,32]]", R"(["c10::Half","c10::Half"])", R"(["",""])",
-                   "sm90_xmma_gemm_f16f16_f16f32_tn_n_tilesize64x64x64"),
-            "32768 7168 1\n");
-  // float8 with a bfloat16 result, the 7th argument today and the 4th before PyTorch 2.5.
+  // float8 with a bfloat16 result, the 7th argument.
   EXPECT_EQ(CostOf("aten::_scaled_mm", "[[16,32],[32,64],[],[],[],[],[],[]]",
                    R"(["c10::Float8_e4m3fn","c10::Float8_e4m3fn","float","float","","","Scalar","Scalar"])",
                    R"(["","","","","","","15","True"])", "nvjet_qqtst_128x64_tmaAB_bz_TNT"),
             "65536 4608 1\n");
-  EXPECT_EQ(
-      CostOf("aten::_scaled_mm", "[[16,32],[32,64],[],[],[],[],[],[]]",
-             R"(["c10::Float8_e4m3fnuz","c10::Float8_e4m3fnuz","","Scalar","float","float","","Scalar"])",
-             R"(["","","","15","","","","False"])", "Cijk_Alik_Bljk_F8BS_MT64x64_MI16x16x32x1"),
-      "65536 4608 1\n");
   // Inference servers have w[N, K], and a result that comes first.
   EXPECT_EQ(CostOf("vllm::rocm_unquantized_gemm", "[[4,64],[32,64],[]]",
-                   absl::StrCat("[", bf16, ",", bf16, R"(,""])"), R"(["","",""])"),
+                   R"(["c10::BFloat16","c10::BFloat16",""])", R"(["","",""])"),
             "16384 4864 1\n");
-  EXPECT_EQ(CostOf("aiter::gemm_a8w8_blockscale_ck", "[[4,64],[32,64],[4,1],[1,1],[4,32]]",
-                   R"(["c10::Float8_e4m3fnuz","c10::Float8_e4m3fnuz","float","float","c10::BFloat16"])",
-                   R"(["","","","",""])")
-                .substr(0, 6),
-            "16384 ");
   EXPECT_EQ(
       CostOf("_C::cutlass_scaled_mm", "[[4,32],[4,64],[64,32],[4,1],[1,32],[]]",
              R"(["c10::BFloat16","signed char","signed char","float","float",""])", R"(["","","","","",""])")
           .substr(0, 6),
       "16384 ");
-}
-
-TEST(KinetoProfile, AttentionOfAllFormsHasItsFlopsAndBytes) {
-  const std::string half = R"(["c10::Half","c10::Half","c10::Half","","","","","",""])";
-  // [2, 8, 16, 64] each: 2 x 16 heads 256 pairs 128; 4 of 32768 bytes and 4 x 256 of the log-sum-exp.
-  const std::string heads_first = "[[2,8,16,64],[2,8,16,64],[2,8,16,64],[],[],[],[],[],[]]";
-  const std::string heads_last = "[[2,16,8,64],[2,16,8,64],[2,16,8,64],[],[],[],[],[],[]]";
-  const std::string whole = "1048576 132096 1\n", causal = "524288 132096 1\n";
-  const std::string flash = "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64>>(Params)";
-  EXPECT_EQ(CostOf("aten::_scaled_dot_product_flash_attention", heads_first, half,
-                   R"(["","","","0.","False","False","","",""])", flash),
-            whole);
-  EXPECT_EQ(CostOf("aten::_scaled_dot_product_flash_attention", heads_first, half,
-                   R"(["","","","0.","True","False","","",""])", flash),
-            causal);
-  EXPECT_EQ(
-      CostOf("aten::_scaled_dot_product_efficient_attention", heads_first, half,
-             R"(["","","","","False","0.","True","",""])", "fmha_cutlassF_f16_aligned_64x64_rf_sm80(P)"),
-      causal);
-  EXPECT_EQ(CostOf("aten::_scaled_dot_product_cudnn_attention", heads_first, half,
-                   R"(["","","","","False","0.","False","False",""])",
-                   "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7"),
-            whole);
-  EXPECT_EQ(CostOf("aten::_flash_attention_forward", heads_last, half,
-                   R"(["","","","","","16","16","0.","True"])", flash),
-            causal);
-  EXPECT_EQ(CostOf("flash_attn::_flash_attn_forward", heads_last, half,
-                   R"(["","","","0.","0.125","False","-1","-1",""])", flash),
-            whole);
-  EXPECT_EQ(CostOf("aiter::_flash_attn_forward", heads_last, half,
-                   R"(["","","","0.","0.125","True","-1","-1",""])", "ck_tile::FmhaFwdKernel_xdl"),
-            causal);
-  // Four heads share keys and values: fewer bytes, as many FLOPs.
-  EXPECT_EQ(CostOf("aten::_scaled_dot_product_flash_attention",
-                   "[[2,8,16,64],[2,2,16,64],[2,2,16,64],[],[],[],[],[],[]]", half,
-                   R"(["","","","0.","False","False","","",""])", flash),
-            "1048576 82944 1\n");
-  // Two sequences of 16 one after the other, and a paged cache, whose lengths nothing tells.
+  // Two sequences of 16 one after the other, causal: 2 x 16 heads 128 pairs 128.
   EXPECT_EQ(CostOf("flash_attn::_flash_attn_varlen_forward",
                    "[[32,8,64],[32,8,64],[32,8,64],[3],[3],[],[],[],[],[]]",
                    R"(["c10::Half","c10::Half","c10::Half","int","int","","","","",""])",
-                   R"(["","","","","","16","16","0.","0.125","True"])", flash),
-            causal);
-  EXPECT_EQ(CostOf("vllm::unified_attention_with_output", "[[32,8,64],[32,8,64],[32,8,64],[32,8,64],[]]",
-                   half, R"(["","","","",""])", "kernel_unified_attention_2d"),
-            "na na na\n");
-}
-
-TEST(KinetoProfile, ConvolutionsEmbeddingsAndNormsHaveTheirFlopsAndBytes) {
+                   R"(["","","","","","16","16","0.","0.125","True"])",
+                   "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64>>(Params)"),
+            "524288 132096 1\n");
   // 2 x (2 8 30 30 outputs) (4 of 8 channels, 3 3); float32. Two groups.
   EXPECT_EQ(
       CostOf("aten::convolution", "[[2,8,32,32],[8,4,3,3],[],[],[],[],[],[],[]]",
              R"(["float","float","","ScalarList","ScalarList","ScalarList","Scalar","ScalarList","Scalar"])",
              R"(["","","","[1, 1]","[0, 0]","[1, 1]","False","[0, 0]","2"])", "implicit_convolve_sgemm"),
       absl::StrCat(2 * 2 * 8 * 900 * 36, " ", 4 * (2 * 8 * 1024 + 8 * 36 + 2 * 8 * 900), " 0\n"));
-  // 6 rows of 16 halves read and written, and 6 indices of 8 bytes.
-  EXPECT_EQ(
-      CostOf("aten::embedding", "[[100,16],[2,3],[],[],[]]",
-             R"(["c10::Half","long int","Scalar","Scalar","Scalar"])", R"(["","","-1","False","False"])",
-             "void at::native::(anonymous namespace)::indexSelectLargeIndex<c10::Half>(int)"),
-      "0 432 0\n");
-  // 8 FLOPs an element; x, y, weight, bias, and mean and 1 / deviation of each row; float32.
-  EXPECT_EQ(CostOf("aten::native_layer_norm", "[[4,32],[],[32],[32],[]]",
-                   R"(["float","ScalarList","float","float","Scalar"])", R"(["","[32]","","","1e-05"])",
-                   "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>(int)"),
-            absl::StrCat(8 * 128, " ", 4 * (128 + 128 + 32 + 32 + 8), " 0\n"));
 }
 
 TEST(KinetoProfile, KernelsOfGraphsHaveThePhaseOfTheirLaunchAndNoOp) {
@@ -433,40 +344,14 @@ TEST(KinetoProfile, TheRatesOfACallCountItOnceInTheTimeOfAllItsKernels) {
 }
 
 TEST(KinetoProfile, CallsWithoutCorrelationAreTiedToTheirKernelsByExternalId) {
-  const auto flops = [](const std::string& dims, const std::string& inputs) {
-    const Joined joined = Trace(Last(
-        Event("cpu_op", "aten::convolution", 100, 50,
-              R"("Input type":["Float","Float"],"Input Dims":)" + dims + R"(,"Concrete Inputs":)" + inputs) +
-        Event("cuda_runtime", "cudaLaunchKernel", 110, 5, R"("External id":100)") +
-        Event("kernel", "conv", 300, 30, R"("External id":100)")));
-    return joined.Write("op,flops");
-  };
+  const Joined joined =
+      Trace(Last(Event("cpu_op", "aten::convolution", 100, 50,
+                       R"-("Input type":["Float","Float"],"Input Dims":[[4,512,8,8],[512,256,4,4]],)-"
+                       R"-("Concrete Inputs":["","","","(2,2)","(1,1)","(1,1)","True","(0,0)","1"])-") +
+                 Event("cuda_runtime", "cudaLaunchKernel", 110, 5, R"("External id":100)") +
+                 Event("kernel", "conv", 300, 30, R"("External id":100)")));
   // Transposed: each of 4 512 8 8 numbers adds to 256 4 4 others.
-  EXPECT_EQ(
-      flops("[[4,512,8,8],[512,256,4,4]]", R"-(["","","","(2,2)","(1,1)","(1,1)","True","(0,0)","1"])-"),
-      "op flops\nconvolution 1073741824\n");
-  // Dilated, with as much padding: as large as the input.
-  EXPECT_EQ(flops("[[2,256,128,128],[256,256,3,3]]",
-                  R"-(["","","","(1,1)","(16,16)","(16,16)","False","(0,0)","1"])-"),
-            "op flops\nconvolution 38654705664\n");
-  // Depthwise.
-  EXPECT_EQ(flops("[[8,1024,32,32],[1024,1,3,3]]",
-                  R"-(["","","","(1,1)","(1,1)","(1,1)","False","(0,0)","1024"])-"),
-            "op flops\nconvolution 150994944\n");
-}
-
-TEST(KinetoProfile, WhatIsWrongWithEventsIsSaid) {
-  const Joined joined = Trace(Last(Event("cpu_op", "aten::mm", 100, -5, R"("External id":7)") +
-                                   Event("cpu_op", "aten::mm", 200, 5, R"("External id":7)") +
-                                   Event("cuda_runtime", "cudaLaunchKernel", 310, 5, R"("correlation":3)") +
-                                   Event("cuda_runtime", "cudaLaunchKernel", 320, 5, R"("correlation":3)") +
-                                   Event("kernel", "early", 300, 0, R"("correlation":3)") +
-                                   R"({"ph":"X","cat":"kernel","name":"when"},)"));
-  EXPECT_THAT(joined.profile.notes,
-              ElementsAre(HasSubstr("1 events have no time"), HasSubstr("1 events end before they begin"),
-                          HasSubstr("1 kernels and copies begin before the call"),
-                          HasSubstr("1 calls have a correlation id that another one has"),
-                          HasSubstr("1 ops have an External id that another one has")));
+  EXPECT_EQ(joined.Write("op,flops"), "op flops\nconvolution 1073741824\n");
 }
 
 TEST(KinetoProfile, RanksAreTheHeadersOrThoseOfFileNames) {
