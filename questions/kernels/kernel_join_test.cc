@@ -1,30 +1,39 @@
 #include "ott/questions/kernels/kernel_join.h"
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/kernel_profile/label_table.h"
 #include "ott/questions/kernels/capture_for_test.h"
 #include "ott/questions/kernels/profile_reader.h"
 
 namespace ott::kernels {
 namespace {
 
+using ::testing::ElementsAre;
 using State = KernelJoin::State;
 
 struct Joined {
   Profile profile;
   KernelJoin join;
 
+  Joined() = default;
   explicit Joined(const CaptureSql& sql) {
     profile = ReadProfile(sql.Write("join.sqlite")).value();
-    join = JoinKernels(&profile);
+    Join();
   }
+  void Join() { join = JoinKernels(&profile); }
 
   const KernelJoin::Launch& launch(size_t kernel) const {
     return join.launches[profile.kernels[kernel].launch];
@@ -45,173 +54,275 @@ TEST(KernelJoin, CorrelationIdsOfTwoProcessesAreKeptApart) {
   EXPECT_EQ(joined.op(joined.context(1).op), "add");
 }
 
-TEST(KernelJoin, EveryKernelHasAState) {
-  const Joined joined(CaptureSql()
-                          .Range(1, 11, 100, 200, "forward")
-                          .Range(1, 11, 150, 160, "aten::mm")
-                          .Kernel(1, 11, 155, 300, 10, "op", 1)
-                          .Kernel(1, 11, 170, 310, 10, "no op", 2)
-                          .Kernel(1, 11, 250, 320, 10, "no range", 3)
-                          .Kernel(1, 11, -1, 330, 10, "no launch", 4)
-                          .Kernel(1, 12, 155, 340, 10, "no range on its thread", 5));
-  EXPECT_EQ(joined.state(0), State::kOp);
-  EXPECT_EQ(joined.state(1), State::kNoOp);
-  EXPECT_EQ(joined.state(2), State::kNoRange);
-  EXPECT_EQ(joined.state(3), State::kNoLaunch);
-  EXPECT_EQ(joined.state(4), State::kNoRange);
-  EXPECT_EQ(joined.text(joined.context(1).phase), "forward");
-}
-
-// Threads with random ranges within each other, and launches at random times, their ends included.
-struct RandomCapture {
+// Any ranges, which may cross, touch and take no time, and what they say by the rules of the join. Numbers of
+// ranges are their indices; -1 is none.
+struct AnyCapture {
+  // What a range and those around it say together.
+  struct Said {
+    int64_t marker = -1, op = -1, backward = -1;
+    int64_t call = -1;  // launches of one call share its number
+    std::string layer = "-", source = "-", module = "-", phase = "-", callers;
+    OpDirection direction = OpDirection::kUnknown;
+    int64_t number = -1, other_number = -1, backward_start = 0;
+  };
   struct Range {
-    int thread;
+    uint32_t thread;
     int64_t start, end;
-    char kind;  // 'o' an op, 'b' a backward node, 'l' a layer, 'p' a phase
-    std::string name;
-    int64_t sequence;  // -1: none
+    // 'b' and 'B' nodes of the backward pass, 'B', 'm' and 'w' markers, 'o' and 'c' ops, 'c' and 'w' of the
+    // backward pass; 'l' a layer, 's' a line, 'd' a module, 'p' a phase
+    char kind;
+    int64_t number;
+    int64_t cut_end = end;  // of the part within the range around it
+    int64_t parent = -1;
+    Said said = {};
+
+    bool Is(std::string_view kinds) const { return kinds.find(kind) != kinds.npos; }
   };
-  struct Launch {
-    int thread;
-    int64_t time;
-  };
 
-  explicit RandomCapture(unsigned seed) : random(seed) {
-    for (int thread = 0; thread < 3; ++thread) {
-      Fill(thread, 1 + 1000 * (thread == 2 ? 1 : 0), 1000 * (thread == 2 ? 2 : 1) - 1, 0);
-      for (int i = 0; i < 12; ++i)
-        launches.push_back({thread, static_cast<int64_t>(random() % 1000) + 1000 * (thread == 2 ? 1 : 0)});
+  // Threads 0 to 2 are of one process, of which the last runs later, as backward passes do.
+  static uint16_t ProcessOf(uint32_t thread) { return thread == 3 ? 1 : 0; }
+
+  explicit AnyCapture(unsigned seed) : random(seed) {
+    std::set<std::tuple<uint32_t, int64_t, int64_t>> known;
+    while (ranges.size() < 40) {
+      const auto thread = static_cast<uint32_t>(Below(4));
+      // No two threads begin anything at one time.
+      const int64_t start = 4 * Below(60) + thread + (thread == 2 ? 400 : 0), end = start + 4 * Below(40);
+      const char kind = thread == 2 ? "bBocmwlp"[Below(8)] : "oooomwlpsd"[Below(10)];
+      if (!known.emplace(thread, start, end).second) continue;
+      ranges.push_back({thread, start, end, kind, -1});
+      if (Below(2) == 0 && ranges.back().Is("bBmwoc")) ranges.back().number = Below(5);
     }
-    for (const Range& range : ranges) {
-      if (random() % 2 == 0) launches.push_back({range.thread, random() % 2 == 0 ? range.start : range.end});
-    }
+    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
+      return std::make_tuple(a.thread, a.start, -a.end) < std::make_tuple(b.thread, b.start, -b.end);
+    });
+    for (size_t i = 0; i < ranges.size(); ++i) Say(static_cast<int64_t>(i));
   }
 
-  // Threads 0 and 2 are of one process; thread 2 comes later, and runs the backward nodes.
-  void Fill(int thread, int64_t begin, int64_t end, int depth) {
-    while (depth < 5) {
-      const int64_t start = begin + 1 + static_cast<int64_t>(random() % 60);
-      const int64_t stop = start + 3 + static_cast<int64_t>(random() % 200);
-      if (stop >= end) return;
-      const bool may_be_backward = thread == 2 && depth == 0;
-      const char kind = may_be_backward ? 'b' : "olp"[random() % 3];
-      const int64_t sequence =
-          kind == 'b' || (kind == 'o' && thread != 2) ? static_cast<int64_t>(1 + random() % 8) : -1;
-      ranges.push_back(
-          {thread, start, stop, kind, std::string(1, kind) + std::to_string(ranges.size()), sequence});
-      Fill(thread, start, stop, depth + 1);
-      begin = stop;
-    }
+  int64_t Below(int64_t end) { return static_cast<int64_t>(random() % static_cast<uint64_t>(end)); }
+
+  std::string Text(size_t i) const {
+    const Range& range = ranges[i];
+    const std::string name = absl::StrCat("x", i);
+    const std::string op = absl::StrCat(name, range.Is("bB")  ? "Backward0"
+                                              : range.Is("c") ? "_backward"
+                                                              : "");
+    const std::string number = range.number < 0 ? "" : absl::StrCat(range.number);
+    if (range.Is("Bmw"))
+      return absl::StrCat(R"({"op":")", op, R"(","source":")", name, R"(","direction":")",
+                          range.Is("Bw") ? "backward" : "forward", R"(")", number.empty() ? "" : R"(,"seq":)",
+                          number, "}");
+    if (range.Is("boc"))
+      return absl::StrCat(range.Is("b") ? "" : "aten::", op, number.empty() ? "" : ", seq = ", number);
+    if (range.Is("s")) return absl::StrCat("{'traceMarker': ['", name, "']}");
+    if (range.Is("d")) return absl::StrCat("{'mod': '", name, "', 'strRepr': 'x'}");
+    return absl::StrCat(range.Is("l") ? "layer:" : "", name);
   }
 
-  CaptureSql Sql() const {
-    CaptureSql sql;
-    const auto process = [](int thread) { return thread == 1 ? 2 : 1; };
-    for (const Range& range : ranges) {
-      std::string text = (range.kind == 'o' ? "aten::" : range.kind == 'l' ? "layer:" : "") + range.name;
-      if (range.kind == 'b') text = "Node" + range.name + "Backward0";
-      if (range.sequence >= 0) text += ", seq = " + std::to_string(range.sequence);
-      sql.Range(process(range.thread), 10 + range.thread, range.start, range.end, text);
-    }
-    for (size_t i = 0; i < launches.size(); ++i) {
-      sql.Kernel(process(launches[i].thread), 10 + launches[i].thread, launches[i].time,
-                 5000 + 10 * static_cast<int64_t>(i), 5, "k", static_cast<int64_t>(i) + 1);
-    }
-    return sql;
+  Said SaidAround(const Range& range) const {
+    return range.parent < 0 ? Said() : ranges[static_cast<size_t>(range.parent)].said;
   }
 
-  // The ranges around a launch, from the outside in.
-  std::vector<const Range*> Around(const Launch& launch) const {
-    std::vector<const Range*> around;
-    for (const Range& range : ranges) {
-      if (range.thread == launch.thread && range.start <= launch.time && launch.time <= range.end)
-        around.push_back(&range);
+  // Fills what a range says; those before it in `ranges` are known.
+  void Say(int64_t self) {
+    Range& range = ranges[static_cast<size_t>(self)];
+    for (int64_t before = 0; before < self; ++before) {
+      const Range& other = ranges[static_cast<size_t>(before)];
+      if (other.thread == range.thread &&
+          (other.cut_end > range.start || (other.cut_end == range.start && range.end == range.start)))
+        range.parent = before;
     }
-    return around;
+    if (range.parent >= 0)
+      range.cut_end = std::min(range.end, ranges[static_cast<size_t>(range.parent)].cut_end);
+    num_crossing += range.cut_end < range.end;
+    const Said outer = SaidAround(range);
+    Said& said = range.said = outer;
+    const std::string name = absl::StrCat("x", self);
+    if (range.Is("bB")) {
+      said.marker = said.op = -1;
+      said.callers.clear();
+      said.backward = self;
+    } else if (range.Is("mw")) {
+      said.marker = self;
+      said.op = -1;
+    } else if (range.Is("oc")) {
+      said.callers = outer.op < 0 ? "" : absl::StrCat(outer.callers, ">", outer.op);
+      said.op = self;
+    }
+    if (range.Is("Bmws")) said.source = name;
+    if (range.Is("d")) said.module = name;
+    if (range.Is("p")) said.phase = name;
+    if (range.Is("l")) said.layer = outer.layer == "-" ? name : outer.layer + ":" + name;
+    if (!range.Is("bBmwoc")) return;
+    if (range.Is("bBmw") || said.marker < 0) said.call = self;
+    const bool is_within = outer.direction == OpDirection::kBackward;
+    if (!is_within) said.direction = range.Is("bBcw") ? OpDirection::kBackward : OpDirection::kForward;
+    const std::pair<uint16_t, int64_t> key = {ProcessOf(range.thread), range.number};
+    if (range.number >= 0 && range.Is("bBw")) asked_for.insert(key);
+    const bool begins = range.Is("bB") || (!is_within && range.Is("cw"));
+    // What a backward node calls shows 0 unless it makes a graph of its own.
+    if (range.number < 0 || (is_within && !begins && range.number == 0)) return;
+    const bool takes = begins || !is_within || outer.number < 0;
+    if (outer.number >= 0 && range.number != outer.number)
+      said.other_number = takes ? outer.number : range.number;
+    if (takes) said.number = range.number;
+    if (begins) said.backward_start = range.start;
+    // Numbers are not used again later: the last one of each thread counts.
+    if (!begins) forwards[key][range.thread] = self;
   }
 
-  std::mt19937 random;
-  std::vector<Range> ranges;
-  std::vector<Launch> launches;
+  // Returns the innermost range around a time.
+  int64_t Around(uint32_t thread, int64_t time) const {
+    int64_t found = -1;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      if (ranges[i].thread == thread && ranges[i].start <= time) found = static_cast<int64_t>(i);
+    }
+    while (found >= 0 && ranges[static_cast<size_t>(found)].cut_end < time)
+      found = ranges[static_cast<size_t>(found)].parent;
+    return found;
+  }
+
+  std::mt19937_64 random;
+  std::vector<Range> ranges;  // of each thread by start, the outer ones first
+  int64_t num_crossing = 0;
+  std::set<std::pair<uint16_t, int64_t>> asked_for;  // the numbers of backward nodes, by process
+  std::map<std::pair<uint16_t, int64_t>, std::map<uint32_t, int64_t>> forwards;  // the range of each thread
 };
 
-TEST(KernelJoin, EachLaunchIsOfTheRangesAroundIt) {
-  for (unsigned seed = 0; seed < 40; ++seed) {
-    const RandomCapture capture(seed);
-    const Joined joined(capture.Sql());
-    std::map<const RandomCapture::Range*, uint32_t> instances;
-    std::set<uint32_t> all_instances;
-    for (size_t i = 0; i < capture.launches.size(); ++i) {
-      const auto around = capture.Around(capture.launches[i]);
-      ASSERT_EQ(joined.profile.kernels[i].start, 5000 + 10 * static_cast<int64_t>(i));
-      const RandomCapture::Range *op = nullptr, *backward = nullptr, *numbered = nullptr;
-      std::string layer = "-", phase = "-";
-      const auto add_layer = [&](const std::string& name) {
-        layer = layer == "-" ? name : layer + ":" + name;
-      };
-      for (const RandomCapture::Range* const range : around) {
-        if (range->kind == 'o') op = range;
-        if (range->kind == 'b') backward = range;
-        if (range->kind == 'l') add_layer(range->name);
-        if (range->kind == 'p') phase = range->name;
-        if (range->sequence >= 0) numbered = range;
-      }
-      EXPECT_EQ(joined.state(i), around.empty()                         ? State::kNoRange
-                                 : op == nullptr && backward == nullptr ? State::kNoOp
-                                                                        : State::kOp)
-          << seed << " " << i;
-      if (around.empty()) continue;
-      const LaunchContext& context = joined.context(i);
-      EXPECT_EQ(joined.op(context.op), op == nullptr ? "-" : op->name) << seed << " " << i;
-      EXPECT_EQ(joined.text(context.phase), phase) << seed << " " << i;
-      EXPECT_EQ(joined.launch(i).sequence_number, numbered == nullptr ? kNone : numbered->sequence);
-      EXPECT_EQ(context.backward != kNone, backward != nullptr) << seed << " " << i;
-      const RandomCapture::Range* forward = nullptr;
-      if (backward != nullptr) {
-        // The last op of its number, of the same process; its layers go before those of the backward pass.
-        for (const RandomCapture::Range& range : capture.ranges) {
-          if (range.thread == 0 && range.sequence == backward->sequence &&
-              (forward == nullptr || range.start > forward->start))
+TEST(KernelJoin, OfAnyRangesEachLaunchHasWhatThoseAroundItSay) {
+  std::map<State, int> num_of_state;
+  int num_inherited = 0, num_double = 0;
+  for (unsigned seed = 0; seed < 1000; ++seed) {
+    SCOPED_TRACE(seed);
+    AnyCapture capture(seed);
+    Joined joined;
+    Profile& profile = joined.profile;
+    profile.threads.resize(4);
+    profile.threads[3].process = 1;
+    std::vector<uint32_t> order(capture.ranges.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), capture.random);
+    std::vector<Profile::RangeOfLaunch> places(order.size());
+    for (size_t i = 0; i < order.size(); ++i)
+      profile.labels.push_back(ParseLabel(SplitLabel(capture.Text(i))));
+    for (const uint32_t i : order) {
+      const AnyCapture::Range& range = capture.ranges[i];
+      auto& ranges = profile.threads[range.thread].ranges;
+      places[i] = {range.thread, static_cast<uint32_t>(ranges.size())};
+      ranges.push_back(
+          {range.start, range.end, i, range.number < 0 ? kNone : static_cast<uint32_t>(range.number)});
+    }
+    // Some launches lie in a range that is told, whenever they begin.
+    std::vector<int64_t> told;
+    std::set<std::pair<uint32_t, int>> devices;  // of threads
+    for (uint32_t i = 0; i < 30; ++i) {
+      const auto thread = static_cast<uint32_t>(capture.Below(4));
+      const int64_t of = capture.Below(40);
+      const bool is_told = AnyCapture::ProcessOf(capture.ranges[static_cast<size_t>(of)].thread) ==
+                               AnyCapture::ProcessOf(thread) &&
+                           capture.Below(3) == 0;
+      told.push_back(is_told ? of : -1);
+      profile.launches.push_back({4 * capture.Below(100) + thread + (thread == 2 ? 400 : 0),
+                                  capture.Below(8) == 0 ? kNone : thread, 0});
+      profile.range_of_launch.push_back(is_told ? places[static_cast<size_t>(of)] : Profile::RangeOfLaunch());
+      const auto device = static_cast<int16_t>(thread == 2 ? capture.Below(3) - 1 : thread % 2);
+      profile.kernels.push_back({i, i + 1, 0, 0, i, 0, 0, device, false});
+      devices.emplace(profile.launches[i].thread, device);
+    }
+    if (capture.Below(4) == 0) {
+      profile.range_of_launch.clear();
+      told.assign(told.size(), -1);
+    }
+    joined.Join();
+    std::map<int64_t, uint32_t> instances;
+    for (size_t i = 0; i < profile.launches.size(); ++i) {
+      SCOPED_TRACE(i);
+      const Profile::Launch& call = profile.launches[i];
+      const int64_t in = call.thread == kNone ? -1
+                         : told[i] >= 0       ? told[i]
+                                              : capture.Around(call.thread, call.start);
+      const AnyCapture::Said around =
+          in < 0 ? AnyCapture::Said() : capture.ranges[static_cast<size_t>(in)].said;
+      const bool has_op = around.marker >= 0 || around.op >= 0 || around.backward >= 0;
+      const State state = call.thread == kNone ? State::kNoLaunch
+                          : in < 0             ? State::kNoRange
+                          : has_op             ? State::kOp
+                                               : State::kNoOp;
+      ++num_of_state[state];
+      ASSERT_EQ(joined.state(i), state);
+      if (in < 0) continue;
+      AnyCapture::Said expected = around;
+      int64_t forward_marker = -1, forward_op = -1, number = around.number, before = around.backward_start;
+      if (around.direction != OpDirection::kBackward) number = -1;
+      // Goes back to the forward range, and from a forward range within a backward node on to that of the
+      // node.
+      while (number >= 0) {
+        const std::pair<uint16_t, int64_t> key = {AnyCapture::ProcessOf(call.thread), number};
+        const AnyCapture::Range* forward = nullptr;
+        const auto is_better = [&](const AnyCapture::Range& a, const AnyCapture::Range& b) {
+          const auto device = profile.kernels[i].device;
+          return std::make_pair(device >= 0 && devices.count({a.thread, device}) > 0, a.start) >
+                 std::make_pair(device >= 0 && devices.count({b.thread, device}) > 0, b.start);
+        };
+        for (const auto& [unused, of_thread] : capture.forwards[key]) {
+          const AnyCapture::Range& range = capture.ranges[static_cast<size_t>(of_thread)];
+          if (capture.asked_for.count(key) > 0 && range.start < before &&
+              (forward == nullptr || is_better(range, *forward)))
             forward = &range;
         }
-      }
-      EXPECT_EQ(joined.op(context.forward_op), forward == nullptr ? "-" : forward->name) << seed << " " << i;
-      if (forward != nullptr) {
-        std::string of_forward = "-";
-        std::swap(layer, of_forward);
-        for (const RandomCapture::Range* const range : capture.Around({0, forward->start})) {
-          if (range->kind == 'l' && range->end >= forward->end) add_layer(range->name);
+        if (forward == nullptr) break;
+        ++(number == around.number ? num_inherited : num_double);
+        if (forward_marker < 0 && forward_op < 0) {
+          forward_marker = forward->said.marker;
+          forward_op = forward->said.op;
         }
-        if (layer == "-") layer = of_forward;
+        for (std::string AnyCapture::Said::*const text :
+             {&AnyCapture::Said::layer, &AnyCapture::Said::source, &AnyCapture::Said::module}) {
+          if (forward->said.*text != "-") expected.*text = forward->said.*text;
+        }
+        if (forward->said.direction != OpDirection::kBackward) break;
+        before = capture.SaidAround(*forward).backward_start;
+        number = capture.SaidAround(*forward).number;
       }
-      EXPECT_EQ(joined.text(context.layer), layer) << seed << " " << i;
-      // Launches of one call share its number.
-      const RandomCapture::Range* const call = op != nullptr ? op : backward;
-      EXPECT_EQ(joined.launch(i).op_instance == kNone, call == nullptr) << seed << " " << i;
-      if (call == nullptr) continue;
-      const auto [known, is_new] = instances.emplace(call, joined.launch(i).op_instance);
-      EXPECT_EQ(known->second, joined.launch(i).op_instance) << seed << " " << i;
-      if (is_new) {
-        EXPECT_TRUE(all_instances.insert(known->second).second) << seed << " " << i;
+      const LaunchContext& context = joined.context(i);
+      const KernelJoin::Launch& launch = joined.launch(i);
+      const auto index = [](uint32_t of) { return of == kNone ? int64_t{-1} : int64_t{of}; };
+      EXPECT_EQ(std::make_tuple(index(context.marker), index(context.op), index(context.backward),
+                                index(context.forward_marker), index(context.forward_op)),
+                std::make_tuple(expected.marker, expected.op, expected.backward, forward_marker, forward_op));
+      EXPECT_EQ(std::make_tuple(joined.text(context.layer), joined.text(context.source),
+                                joined.text(context.module), joined.text(context.phase)),
+                std::make_tuple(expected.layer, expected.source, expected.module, expected.phase));
+      EXPECT_EQ(context.direction, expected.direction);
+      EXPECT_EQ(index(launch.sequence_number), expected.number);
+      EXPECT_EQ(index(launch.other_sequence_number), expected.other_number);
+      std::string callers;
+      for (uint32_t at = context.outer; at != kNone; at = joined.join.contexts[at].outer)
+        callers = absl::StrCat(">", joined.join.contexts[at].op, callers);
+      EXPECT_EQ(callers, expected.callers);
+      EXPECT_EQ(launch.op_instance == kNone, expected.call < 0);
+      if (expected.call >= 0) {
+        EXPECT_EQ(instances.emplace(expected.call, launch.op_instance).first->second, launch.op_instance);
       }
     }
-    EXPECT_EQ(joined.join.num_op_instances, all_instances.size()) << seed;
-    EXPECT_TRUE(joined.join.notes.empty());
+    std::set<uint32_t> numbers;
+    for (const auto& [unused, instance] : instances) numbers.insert(instance);
+    EXPECT_EQ(numbers.size(), instances.size());
+    EXPECT_EQ(joined.join.num_op_instances, instances.size());
+    EXPECT_THAT(joined.join.notes, ElementsAre(absl::StrCat(capture.num_crossing,
+                                                            " ranges end after the range around them; the "
+                                                            "part beyond is left out")));
   }
+  for (const State state : {State::kOp, State::kNoOp, State::kNoRange, State::kNoLaunch})
+    EXPECT_GT(num_of_state[state], 100) << static_cast<int>(state);
+  EXPECT_GT(num_inherited, 100);
+  EXPECT_GT(num_double, 20);
 }
 
-TEST(KernelJoin, RangesContainTheirEndsAndAnOpenOneTheRest) {
-  const Joined joined(CaptureSql()
-                          .Range(1, 11, 100, 200, "aten::first")
-                          .Range(1, 11, 300, "NULL", "aten::open")
-                          .Kernel(1, 11, 100, 1000, 10, "k", 1)
-                          .Kernel(1, 11, 200, 1010, 10, "k", 2)
-                          .Kernel(1, 11, 201, 1020, 10, "k", 3)
-                          .Kernel(1, 11, 900, 1030, 10, "k", 4));
-  EXPECT_EQ(joined.state(0), State::kOp);
-  EXPECT_EQ(joined.state(1), State::kOp);
-  EXPECT_EQ(joined.state(2), State::kNoRange);
-  EXPECT_EQ(joined.op(joined.context(3).op), "open");
+TEST(KernelJoin, AnOpenRangeContainsTheRest) {
+  const Joined joined(
+      CaptureSql().Range(1, 11, 300, "NULL", "aten::open").Kernel(1, 11, 900, 1030, 10, "k", 4));
+  EXPECT_EQ(joined.op(joined.context(0).op), "open");
   EXPECT_THAT(joined.profile.notes, testing::Contains("1 ranges were open when the capture ended"));
 }
 
@@ -277,80 +388,6 @@ TEST(KernelJoin, OurLabelsComeInPairsAndShowZeroWithinBackward) {
   EXPECT_EQ(joined.launch(1).other_sequence_number, kNone);
 }
 
-TEST(KernelJoin, DoubleBackwardGoesBackToTheFirstForward) {
-  const Joined joined(CaptureSql()
-                          .Range(1, 11, 90, 210, "layer:fc1")
-                          .Range(1, 11, 100, 200, "aten::mul, seq = 5")
-                          .Range(1, 12, 300, 400, "MulBackward0, seq = 5")
-                          .Range(1, 12, 310, 390, "aten::mul, seq = 20")
-                          .Kernel(1, 12, 320, 1000, 10, "k", 1)
-                          .Range(1, 12, 500, 600, "MulBackward0, seq = 20")
-                          .Kernel(1, 12, 520, 1100, 10, "k", 2));
-  EXPECT_EQ(joined.launch(0).sequence_number, 5);
-  EXPECT_EQ(joined.launch(0).other_sequence_number, 20);
-  EXPECT_EQ(joined.launch(1).sequence_number, 20);
-  EXPECT_EQ(joined.text(joined.context(1).layer), "fc1");
-  EXPECT_EQ(joined.context(1).direction, OpDirection::kBackward);
-}
-
-// The number of a forward op in a backward node is that of the node's own; a forward op outside of one ends
-// the way back.
-TEST(KernelJoin, TheWayBackEndsAtAForwardOp) {
-  const Joined joined(CaptureSql()
-                          .Range(1, 11, 50, 80, "layer:older")
-                          .Range(1, 11, 60, 70, "aten::mul, seq = 7")
-                          .Range(1, 11, 90, 210, "layer:fc1")
-                          .Range(1, 11, 95, 205, "aten::outer, seq = 7")
-                          .Range(1, 11, 100, 200, "aten::mul, seq = 5")
-                          .Range(1, 12, 300, 400, "MulBackward0, seq = 5")
-                          .Kernel(1, 12, 320, 1000, 10, "k", 1));
-  EXPECT_EQ(joined.op(joined.context(0).forward_op), "mul");
-  EXPECT_EQ(joined.text(joined.context(0).layer), "fc1");
-  EXPECT_EQ(joined.launch(0).sequence_number, 5);
-}
-
-// One that begins where another ends follows it, unless it takes no time.
-TEST(KernelJoin, RangesThatTouchFollowEachOtherUnlessOneIsEmpty) {
-  for (const int64_t end : {200, 201, 260}) {
-    const Joined joined(CaptureSql()
-                            .Range(1, 11, 100, 200, "aten::outer")
-                            .Range(1, 11, 200, end, "layer:touching")
-                            .Kernel(1, 11, 200, 300, 10, "k", 1));
-    EXPECT_EQ(joined.text(joined.context(0).layer), "touching");
-    EXPECT_EQ(joined.op(joined.context(0).op), end == 200 ? "outer" : "-") << end;
-    EXPECT_TRUE(joined.join.notes.empty());
-  }
-}
-
-TEST(KernelJoin, ThreadsThatCountAlikeAreToldApartByDevice) {
-  const Joined joined(CaptureSql()
-                          .Range(1, 11, 90, 200, "layer:on0")
-                          .Range(1, 11, 100, 190, "aten::mm, seq = 1")
-                          .Kernel(1, 11, 150, 1000, 10, "k", 1, 0)
-                          .Range(1, 12, 95, 200, "layer:on1")
-                          .Range(1, 12, 105, 190, "aten::add, seq = 1")
-                          .Kernel(1, 12, 150, 1010, 10, "k", 2, 1)
-                          .Range(1, 13, 500, 600, "MmBackward0, seq = 1")
-                          .Kernel(1, 13, 550, 1020, 10, "k", 3, 0)
-                          .Range(1, 14, 500, 600, "AddBackward0, seq = 1")
-                          .Kernel(1, 14, 550, 1030, 10, "k", 4, 1));
-  EXPECT_EQ(joined.text(joined.context(2).layer), "on0");
-  EXPECT_EQ(joined.text(joined.context(3).layer), "on1");
-}
-
-TEST(KernelJoin, AMarkersOpIsThatOfTheOpsItCalls) {
-  const Joined joined(CaptureSql()
-                          .Range(1, 11, 100, 200, "{'mod': 'torch', 'op': 'softmax', 'args': []}")
-                          .Range(1, 11, 110, 190, "aten::_softmax, seq = 3")
-                          .Kernel(1, 11, 150, 300, 10, "k", 1)
-                          .Kernel(1, 11, 195, 310, 10, "k", 2)
-                          .Range(1, 11, 210, 220, "{'mod': 'torch', 'op': 'softmax', 'args': []}")
-                          .Kernel(1, 11, 215, 320, 10, "k", 3));
-  EXPECT_EQ(joined.op(joined.context(0).marker), "softmax");
-  EXPECT_EQ(joined.launch(0).op_instance, joined.launch(1).op_instance);
-  EXPECT_NE(joined.launch(0).op_instance, joined.launch(2).op_instance);
-}
-
 TEST(KernelJoin, AMillionNestedRangesAreJoined) {
   CaptureSql sql;
   const std::string depth = "1000000";
@@ -362,17 +399,6 @@ TEST(KernelJoin, AMillionNestedRangesAreJoined) {
   const Joined joined(sql);
   EXPECT_EQ(joined.profile.num_ranges, 1000000);
   for (size_t i = 0; i < 100; ++i) EXPECT_EQ(joined.state(i), State::kOp);
-}
-
-TEST(KernelJoin, RangesThatCrossAreCountedAndCut) {
-  const Joined joined(CaptureSql()
-                          .Range(1, 11, 100, 200, "aten::outer")
-                          .Range(1, 11, 150, 250, "aten::crossing")
-                          .Kernel(1, 11, 160, 300, 10, "k", 1)
-                          .Kernel(1, 11, 240, 310, 10, "k", 2));
-  EXPECT_EQ(joined.op(joined.context(0).op), "crossing");
-  EXPECT_EQ(joined.state(1), State::kNoRange);
-  EXPECT_EQ(joined.join.notes.size(), 1);
 }
 
 }  // namespace
