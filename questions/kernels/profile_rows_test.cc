@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <random>
 #include <sstream>
@@ -280,6 +281,16 @@ TEST(ProfTable, ConvolutionGradientsAreToldApartByTheirKernels) {
             "dir op flops bytes\nfprop conv2d 1296 632\nbprop conv2d 1296 632\nbprop conv2d 1296 632\n");
 }
 
+TEST(ProfTable, AMarkerWithinABackwardNodeIsAnOpOfItsOwn) {
+  CaptureSql sql;
+  sql.Range(1, 12, 500, 600, "MulBackward0, seq = 3");
+  sql.Range(1, 12, 510, 590,
+            R"({"op":"mul","args":[{"dtype":"float32","shape":[10]},)"
+            R"({"dtype":"float32","shape":[10]}]})");
+  sql.Kernel(1, 12, 520, 1300, 10, "elementwise_kernel", 1);
+  EXPECT_EQ(Table(sql).Write("dir,op,flops"), "dir op flops\nbprop MulBackward0 10\n");
+}
+
 TEST(ProfTable, EachGradientOfConvolutionBackwardHasItsOwnKernel) {
   CaptureSql sql;
   sql.Range(1, 12, 500, 600,
@@ -315,7 +326,13 @@ TEST(ProfTable, APeakNeedsToKnowWhetherTensorCoresWorked) {
   // Without FLOPs memory limits, whatever the type.
   sql.Range(1, 11, 500, 600, R"({"op":"clone","args":[{"dtype":"int64","shape":[1000]}]})");
   sql.Kernel(1, 11, 510, 600, 100, "elementwise_kernel", 3);
-  EXPECT_EQ(Table(sql).Write("peak,roof"), "peak roof\nna na\n7.3361 memory\n4.7761 memory\n");
+  // The type of the result is not told, so the bytes are not known.
+  sql.Range(1, 11, 700, 800,
+            R"({"op":"_scaled_mm","args":[{"dtype":"float8_e4m3fn","shape":[64,64]},)"
+            R"({"dtype":"float8_e4m3fn","shape":[64,64]}]})");
+  sql.Kernel(1, 11, 710, 800, 100, "sm89_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n", 4);
+  EXPECT_EQ(Table(sql).Write("flops,peak,roof"),
+            "flops peak roof\n524288 na na\n524288 7.3361 memory\n0 4.7761 memory\n524288 na na\n");
 }
 
 TEST(ProfTable, KernelsTellWhatLabelsDoNot) {
@@ -328,8 +345,12 @@ TEST(ProfTable, KernelsTellWhatLabelsDoNot) {
   sql.Kernel(1, 11, 310, 400, 10, flash + "1, (bool)0>(Params)", 2);
   sql.Range(1, 11, 500, 600, "aten::_scaled_mm, sizes = [[2, 3], [3, 4], [], []]");
   sql.Kernel(1, 11, 510, 600, 10, "nvjet_qqtst_64x8", 3);
+  // The type of an op is that of what it computes with, not of indices.
+  sql.Range(1, 11, 700, 800,
+            R"({"op":"embedding","args":[{"dtype":"int64","shape":[3]},{"dtype":"float16","shape":[9,4]}]})");
+  sql.Kernel(1, 11, 710, 800, 10, "elementwise_kernel", 4);
   EXPECT_EQ(Table(sql).Write("flops,bytes,dtype"),
-            "flops bytes dtype\n128 80 bfloat16\n64 80 bfloat16\n48 34 float8_e4m3fn\n");
+            "flops bytes dtype\n128 80 bfloat16\n64 80 bfloat16\n48 34 float8_e4m3fn\n0 72 float16\n");
 }
 
 TEST(ProfTable, CopiesAndMemsetsAreRows) {
@@ -356,6 +377,17 @@ TEST(ProfTable, CopiesAndMemsetsAreRows) {
             "1 copy_ 0 first 50 na na - 190\n"
             "2 copy_ 1 memcpy 100 128 1.28 50 270\n"
             "3 copy_ 2 last 50 - - 100 480\n");
+}
+
+TEST(ProfTable, BlocksAreThoseOfGridsThatDevicesHave) {
+  for (const auto& [size, blocks] : std::map<int64_t, int64_t>{
+           {-1, kNoInteger}, {0, 0}, {7, 42}, {1 << 30, 6 << 20}, {(1 << 30) + 1, kNoInteger}}) {
+    Table table{CaptureSql().Kernel(1, 11, 150, 300, 10, "k", 1)};
+    table.profile.geometries[0].grid = {2, size, 3};
+    KernelRow row;
+    ProfileRows(table.profile, table.join, std::nullopt).Get(0, &row);
+    EXPECT_EQ(row.blocks, blocks) << size;
+  }
 }
 
 TEST(Summary, SaysWhatStandsOut) {
