@@ -6,11 +6,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
+#include <random>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,6 +22,7 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/flight/flight_record.h"
+#include "ott/core/flight/process.h"
 
 namespace ott {
 namespace {
@@ -65,41 +70,175 @@ class FlightRecorderTest : public testing::Test {
   const std::string path_;
 };
 
-TEST_F(FlightRecorderTest, WhatRunsIsReadWithItsGroupAndNumber) {
-  FlightRecorder* const recorder = Create(3);
-  FlightRecorder::Measurement* const forward = recorder->Add("forward", {});
-  FlightOperation operation = Collective("dp0", {1, 3});
-  operation.kind = "allreduce";
-  FlightRecorder::Measurement* const allreduce = recorder->Add("sum", operation);
-  FlightRecorder::Begin(forward, Now(), 7);
-  FlightRecorder::End(forward, Now(), 7);
-  FlightRecorder::Begin(allreduce, Now(), 7, 1024);
-  FlightRecorder::End(allreduce, Now(), 7);
-  recorder->FinishIter(Now(), 7);
-  FlightRecorder::Begin(allreduce, Now(), 7, 2048);
+auto Fields(const FlightRecord::Measurement& m) {
+  return std::make_tuple(m.name, m.kind, m.role, m.role == FlightRole::kWork ? 0 : m.group, m.peer,
+                         m.synchronizes, m.size, m.begin_ns, m.end_ns, m.sequence, m.iteration, m.thread,
+                         m.runs);
+}
 
-  const FlightRecord record = Read();
-  EXPECT_EQ(record.rank, 3);
-  EXPECT_EQ(record.host, "node1");
-  EXPECT_EQ(record.process, getpid());
-  EXPECT_EQ(record.iteration, 1);
-  EXPECT_EQ(record.end, internal::FlightEnd::kRuns);
-  ASSERT_EQ(record.groups.size(), 1u);
-  EXPECT_EQ(record.groups[0].name, "dp0");
-  EXPECT_THAT(record.groups[0].Ranks(), ElementsAre(1, 3));
-  EXPECT_EQ(record.groups[0].entered, 2);
-  EXPECT_EQ(record.groups[0].completed, 1);
-  ASSERT_EQ(record.measurements.size(), 2u);
-  EXPECT_FALSE(record.measurements[0].runs);
-  EXPECT_TRUE(record.measurements[1].runs);
-  EXPECT_EQ(record.measurements[1].kind, "allreduce");
-  EXPECT_EQ(record.measurements[1].sequence, 2);
-  EXPECT_EQ(record.measurements[1].iteration, 1);
-  EXPECT_EQ(record.measurements[1].size, 2048);
-  ASSERT_EQ(record.events.size(), 6u);
-  EXPECT_EQ(record.events[2].type, FlightEventType::kBegin);
-  EXPECT_EQ(record.events[2].size, 1024);
-  EXPECT_EQ(record.events[4].type, FlightEventType::kFinishIter);
+auto Fields(const FlightRecord::Event& e) {
+  return std::make_tuple(e.ns, e.type, e.measurement, e.thread, e.sequence, e.iteration, e.size);
+}
+
+// Returns a list of what Fields() says.
+template <typename T>
+auto AllFields(const std::vector<T>& list) {
+  std::vector<decltype(Fields(list[0]))> all;
+  for (const T& one : list) all.push_back(Fields(one));
+  return all;
+}
+
+TEST_F(FlightRecorderTest, OfAnyOperationsTheFileHoldsWhatWasDone) {
+  static uint64_t now;
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto below = [&](uint32_t end) { return static_cast<int>(random() % end); };
+    std::filesystem::remove(path_);
+    now = 1000;
+    const int world_size = 4 + below(3), rank = below(4);
+    FlightRecorder* const recorder = *FlightRecorder::Create(
+        {path_, rank, world_size, std::string(seed, 'h'), "job", 7, 32 << 10}, Clock([] { return now; }));
+    FlightRecord expected;
+    std::vector<FlightRecorder::Measurement*> measurements;
+    const std::map<std::string, std::vector<int>> members = {{"", {}}, {"g", {3, 1, 0, 1}}, {"unknown", {}}};
+    const auto add = [&] {
+      FlightRecord::Measurement measurement;
+      FlightOperation operation;
+      const std::string name(std::vector<size_t>{0, 1, 1, 2, 70}[random() % 5], 'm');
+      measurement.role = operation.role = static_cast<FlightRole>(below(4));
+      if (operation.role >= FlightRole::kSend) operation.peer = below(3);
+      operation.group = std::vector<std::string>{"", "g", "unknown"}[random() % 3];
+      operation.ranks = members.at(operation.group);
+      operation.kind = below(2) == 0 ? "" : "kind";
+      operation.size = below(3) - 1;
+      operation.synchronizes = below(2) == 0;
+      if (operation.role != FlightRole::kWork) {
+        const std::string group = operation.group.empty() ? "world" : operation.group;
+        const auto known = std::find_if(expected.groups.begin(), expected.groups.end(),
+                                        [&](const auto& other) { return other.name == group; });
+        measurement.group = static_cast<int>(known - expected.groups.begin());
+        if (known == expected.groups.end()) expected.groups.emplace_back().name = group;
+      }
+      measurement.name = name.substr(0, 63);
+      measurement.kind = operation.kind;
+      measurement.peer = operation.peer;
+      measurement.synchronizes = operation.synchronizes;
+      measurement.size = operation.size;
+      FlightRecorder::Measurement* const added = recorder->Add(name, operation);
+      ASSERT_EQ(added == nullptr, name.empty());
+      expected.num_dropped += name.empty();
+      if (name.empty()) return;
+      const auto same = std::find(measurements.begin(), measurements.end(), added);
+      const auto known =
+          std::find_if(expected.measurements.begin(), expected.measurements.end(), [&](const auto& other) {
+            return std::tie(other.name, other.kind, other.role, other.group, other.peer) ==
+                   std::tie(measurement.name, measurement.kind, measurement.role, measurement.group,
+                            measurement.peer);
+          });
+      ASSERT_EQ(same - measurements.begin(), known - expected.measurements.begin());
+      if (same != measurements.end()) {
+        known->size = operation.size;
+      } else {
+        measurements.push_back(added);
+        expected.measurements.push_back(measurement);
+      }
+    };
+    for (int i = 0, size = below(1000); i < size; ++i) {
+      now += static_cast<uint64_t>(below(3));
+      const int thread = below(256);
+      if (below(10) == 0 && measurements.size() < 50) add();
+      if (below(20) == 0) recorder->Beat();
+      FlightRecord::Event event;
+      event.ns = static_cast<int64_t>(now);
+      event.thread = thread;
+      event.iteration = expected.iteration;
+      if (below(10) == 0 || measurements.empty()) {
+        event.type = FlightEventType::kFinishIter;
+        recorder->FinishIter(now, thread);
+        ++expected.iteration;
+      } else {
+        event.measurement = below(static_cast<uint32_t>(measurements.size()));
+        FlightRecord::Measurement& of = expected.measurements[static_cast<size_t>(event.measurement)];
+        FlightRecorder::Measurement* const measurement = measurements[static_cast<size_t>(event.measurement)];
+        const bool counts = of.role == FlightRole::kCollective;
+        FlightRecord::Group* const group = counts ? &expected.groups[static_cast<size_t>(of.group)] : nullptr;
+        if (below(2) == 0) {
+          event.type = FlightEventType::kBegin;
+          const int64_t bytes = below(3) - 1;
+          FlightRecorder::Begin(measurement, now, thread, bytes);
+          of.begin_ns = event.ns;
+          of.thread = thread;
+          if (counts) {
+            of.sequence = ++group->entered;
+            of.iteration = expected.iteration;
+            if (bytes >= 0) of.size = bytes;
+          }
+        } else {
+          event.type = FlightEventType::kEnd;
+          FlightRecorder::End(measurement, now, thread);
+          of.end_ns = event.ns;
+          if (counts) group->completed = std::max(group->completed, of.sequence);
+        }
+        of.runs = of.begin_ns > of.end_ns;
+        event.sequence = of.sequence;
+        event.size = of.size;
+      }
+      expected.last_event_ns = event.ns;
+      expected.events.push_back(event);
+    }
+    const int how = below(4);
+    if (how == 1 || how == 2) recorder->SetFinished();
+    if (how > 1) recorder->SetLeft();
+    if (how == 0) recorder->SetTerminated("a process of a long name");
+    if (how == 0) recorder->SetTerminated("another");
+
+    FlightRecord record = Read();
+    // A tick is a nanosecond; the heartbeat says of which.
+    now = 0;
+    const std::string bytes = *ReadFile(path_);
+    const auto& header = *reinterpret_cast<const internal::FlightHeader*>(bytes.data());
+    const int64_t shift = record.beat_ns - static_cast<int64_t>(header.beat_ticks.load());
+    for (auto& of : expected.measurements) {
+      for (int64_t* const ns : {&of.begin_ns, &of.end_ns}) *ns += *ns > 0 ? shift : 0;
+    }
+    for (auto& event : expected.events) event.ns += shift;
+    const size_t most = ((32 << 10) - internal::kFlightEventsOffset) / sizeof(internal::FlightEvent);
+    if (expected.events.size() > most)
+      expected.events.erase(expected.events.begin(), expected.events.end() - most);
+    EXPECT_EQ(AllFields(record.measurements), AllFields(expected.measurements));
+    EXPECT_EQ(AllFields(record.events), AllFields(expected.events));
+    EXPECT_EQ(record.last_event_ns, expected.last_event_ns + (expected.last_event_ns > 0 ? shift : 0));
+    ASSERT_EQ(record.groups.size(), expected.groups.size());
+    for (size_t i = 0; i < record.groups.size(); ++i) {
+      const FlightRecord::Group& group = record.groups[i];
+      EXPECT_EQ(group.name, expected.groups[i].name);
+      EXPECT_EQ(group.entered, expected.groups[i].entered);
+      EXPECT_EQ(group.completed, expected.groups[i].completed);
+      EXPECT_EQ(group.ranges.empty(), group.name == "unknown");
+      EXPECT_EQ(group.Ranks().size(), group.name == "world" ? world_size : group.name == "g" ? 3 : 0);
+    }
+    EXPECT_EQ(record.iteration, expected.iteration);
+    EXPECT_EQ(record.num_dropped, expected.num_dropped);
+    EXPECT_EQ(std::make_tuple(record.rank, record.world_size, record.host, record.job, record.job_ends_s),
+              std::make_tuple(rank, world_size, std::string(std::min(seed, 63u), 'h'), "job", 7));
+    EXPECT_EQ(std::make_tuple(record.machine, record.process, record.process_started),
+              std::make_tuple(ThisMachine(), getpid(), ReadProcess(getpid()).started));
+    EXPECT_EQ(record.end, how == 3               ? internal::FlightEnd::kLeft
+                          : how == 1 || how == 2 ? internal::FlightEnd::kFinished
+                                                 : internal::FlightEnd::kRuns);
+    EXPECT_EQ(record.terminated_by, how == 0 ? "a process of a " : "");
+    EXPECT_EQ(record.terminated_ns >= record.beats[0].ns, how == 0);
+    EXPECT_TRUE(record.notes_termination);
+    const uint64_t num_beats = header.next_beat.load();
+    EXPECT_EQ(record.beats.size(), std::min<uint64_t>(num_beats, internal::kFlightBeats));
+    EXPECT_EQ(record.beats.back().ns, record.beat_ns);
+    for (const FlightRecord::Beat& beat : record.beats) {
+      EXPECT_GT(beat.cpu_ns, 0);
+      EXPECT_LE(beat.cpu_ns, record.beats.back().cpu_ns);
+      EXPECT_LE(beat.ns, record.beat_ns);
+    }
+  }
 }
 
 TEST_F(FlightRecorderTest, TimesAreOfTheDay) {
