@@ -148,7 +148,7 @@ TEST(PersistentExcess, OfProcessesWhoseCpuOthersHadIsNoneThatSharingExplains) {
   EXPECT_LT(ExcessOver({{usual, {0.0005, 0.3, kShort}}}, {longer, {0.0005, 0.3, kShort}}).PValue(), 0.001);
 }
 
-TEST(PersistentExcess, OnACpuOfAMomentIsNoneThatADisturbanceExplains) {
+TEST(PersistentExcess, OnACpuOfAMomentIsNoneThatADisturbanceOrASlowdownExplains) {
   const auto p_value = [](double longer, double watched_seconds) {
     const auto computing = [=](double seconds) {
       return ProcessTime{{seconds, 0.001 * seconds, 10}, {seconds, 0, watched_seconds}};
@@ -157,18 +157,8 @@ TEST(PersistentExcess, OnACpuOfAMomentIsNoneThatADisturbanceExplains) {
   };
   // However many iterations there are in it.
   EXPECT_GT(p_value(0.17, 0.07), 0.01);
-  EXPECT_LT(p_value(0.2, 10), 1e-3);
   EXPECT_LT(p_value(2, 0.07), 1e-3);
-}
-
-TEST(PersistentExcess, IsNoneThatOneSlowdownOfTheCpuMakes) {
-  const auto p_value = [](double longer, double watched_seconds) {
-    const auto computing = [=](double seconds) {
-      return ProcessTime{{seconds, 0.001 * seconds, 10}, {seconds, 0, watched_seconds}};
-    };
-    return ExcessOver({computing(350e-6)}, computing(350e-6 * (1 + longer))).PValue();
-  };
-  // All of a short run, as hosts do to their guests.
+  // A slowdown of all of a short run, as hosts do to their guests.
   EXPECT_GT(p_value(0.5, 0.13), 0.1);
   EXPECT_GT(p_value(1, 0.13), 0.1);
   EXPECT_GT(p_value(0.1, 3), 0.1);

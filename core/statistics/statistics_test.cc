@@ -333,14 +333,6 @@ TEST(WarmUp, IsThatOfTheDefinition) {
   }
 }
 
-TEST(Modes, TwoGroupsAreFoundAndDescribed) {
-  const auto modes = FindTwoModes({1.0, 1.01, 0.99, 1.02, 1.5, 1.51, 1.0, 1.49});
-  ASSERT_TRUE(modes.has_value());
-  EXPECT_EQ(modes->num_low, 5);
-  EXPECT_EQ(modes->num_high, 3);
-  EXPECT_NEAR(modes->high, 1.5, 1e-9);
-}
-
 // The split is compared with the definition: of all allowed splits, the one that leaves least variance
 // inside.
 TEST(Modes, TheSplitIsTheBestOfAll) {
@@ -489,14 +481,6 @@ TEST(PermutedMaximum, IsThatOfTheDefinitionOverAllWaysToChooseTheRuns) {
     const double least = (2 * num_a == num_runs ? 2.0 : 1.0) / static_cast<double>(all.size());
     EXPECT_NEAR(SmallestPermutedPValue(num_a, num_runs - num_a), is_drawn ? 1.0 / 5000 : least, 1e-12);
   }
-}
-
-TEST(PermutedMaximum, NamesTheScoreThatDiffersAndTheSideThatIsHigher) {
-  const PermutedMaximum found =
-      PermuteMaximum({5, 1, 0, 4, 2, 0, 6, 3, 0, 5, 8, 0, 4, 9, 0, 6, 7, 0}, 6, 3, {1, 1, 1}, 0.1);
-  EXPECT_EQ(found.largest, 1);
-  EXPECT_GT(found.t[1], 5);
-  EXPECT_EQ(found.t[2], 0);
 }
 
 TEST(PermutedMaximum, IsWrongAsOftenAsItSaysWhateverTheNoise) {
