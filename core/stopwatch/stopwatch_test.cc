@@ -172,6 +172,7 @@ TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
       ExpectSeries(measurement.series(), series, options.series_limit);
       EXPECT_EQ(measurement.collective(),
                 trial % 2 == 0 && (measurement.name() == "b" || measurement.name() == "e"));
+      EXPECT_FALSE(measurement.has_device_per_interval());
       EXPECT_EQ(measurement.outermost(), places.count("/" + measurement.name()) > 0);
       const auto mean = [](const Statistics& of) {
         return of.count() > 0 ? std::optional<double>(of.mean()) : std::nullopt;
@@ -261,7 +262,7 @@ TEST_F(StopwatchTest, NumbersOutOfRangeAreRefused) {
   StopwatchConfig config;
   config.set_arrivals_limit(-5);
   EXPECT_THAT(std::string(stopwatch_.Enable(Stopwatch::FromConfig(config)).message()),
-              HasSubstr("arrivals_limit -5"));
+              HasSubstr("arrivals_limit -5 must not be negative"));
 }
 
 TEST_F(StopwatchTest, WhatAProfilerRecordedBeforeIsMeasuredAsEverythingElse) {
