@@ -38,10 +38,11 @@ struct Written {
   std::string category, name;
   int64_t start = 1, duration = 1, thread = 1;
   int64_t correlation = -1, id = -1, device = -1, stream = -1, bytes = -1, sequence_number = -1;
-  std::vector<int64_t> sizes;  // of the grid and of a block
+  std::vector<int64_t> sizes = {};  // of the grid and of a block
+  std::string more = {};            // other arguments
 
   std::string Text() const {
-    std::string args = R"("a":1)";
+    std::string args = R"("a":1)" + (more.empty() ? "" : "," + more);
     const auto add = [&](const char* key, int64_t number) {
       if (number >= 0) absl::StrAppend(&args, ",\"", key, "\":", number);
     };
@@ -232,19 +233,20 @@ TEST(KinetoProfile, CollectivesAreOfTheirKernelAndElseOfTheirOp) {
                         sequence_number < 0 ? "" : absl::StrCat(R"(,"Seq":)", sequence_number));
   };
   const auto event = [](const std::string& category, const std::string& name, int64_t start,
-                        const std::string& args) {
-    return absl::StrCat(R"({"ph":"X","cat":")", category, R"(","name":")", name,
-                        R"(","pid":9,"tid":1,"dur":5,"ts":)", start,
-                        R"(,"args":{"External id":4,"correlation":4)", args.empty() ? "" : ",", args, "}}");
+                        const std::string& more) {
+    Written event{category, name, start, 5};
+    event.correlation = event.id = 4;
+    event.more = more;
+    return event;
   };
   for (const bool kernel_tells : {false, true}) {
     for (const bool op_tells : {false, true}) {
       for (const bool is_nccl : {false, true}) {
         const Profile profile =
-            Read(absl::StrCat(event("cpu_op", "record_param_comms", 1, op_tells ? told(100, 6) : ""), ",",
-                              event("kernel", "first", 40, ""), ",",
-                              event("kernel", is_nccl ? "ncclDevKernel_AllReduce_Sum_f32_RING_LL" : "gemm",
-                                    20, kernel_tells ? told(200, -1) : "")),
+            Read(TextOf({event("cpu_op", "record_param_comms", 1, op_tells ? told(100, 6) : ""),
+                         event("kernel", "first", 40, ""),
+                         event("kernel", is_nccl ? "ncclDevKernel_AllReduce_Sum_f32_RING_LL" : "gemm", 20,
+                               kernel_tells ? told(200, -1) : "")}),
                  R"("distributedInfo":{"rank":3,"pg_config":[{"pg_name":"other","ranks":[9]},
                {"pg_name":"g","pg_desc":"tp","pg_size":2,"ranks":[3,5]}]})");
         const bool is_known = kernel_tells || (op_tells && is_nccl);
@@ -289,22 +291,24 @@ TEST(KinetoProfile, FramesThatTellNothingAreNoRanges) {
 }
 
 TEST(KinetoProfile, CollectivesOfTheHostAreOfTheOneGroupThatIsTold) {
-  std::string events;
+  std::vector<Written> events;
   for (const int start : {200, 100, 300}) {
-    absl::StrAppend(&events, events.empty() ? "" : ",", R"({"ph":"X","cat":"user_annotation","name":")",
-                    start == 300 ? "mpi" : "gloo", R"(:all_reduce","pid":9,"tid":1,"dur":50,"ts":)", start,
-                    R"(,"args":{"Input Dims":[[],[10,)", start, R"(]],"Input type":["","float"]}})");
+    // The later one begins, the earlier it ends.
+    events.push_back(
+        {"user_annotation", start == 300 ? "mpi:all_reduce" : "gloo:all_reduce", start, 1000 - 3 * start});
+    events.back().more = absl::StrCat(R"("Input Dims":[[],[10,)", start, R"(]],"Input type":["","float"])");
   }
   const std::string world = R"({"pg_name":"0","pg_desc":"default_pg","pg_size":4})";
   for (const bool has_one : {true, false}) {
-    const Profile profile = Read(events, R"("distributedInfo":{"rank":1,"pg_config":[)" + world +
-                                             (has_one ? "" : R"(,{"pg_name":"1","pg_size":2})") + "]}");
+    const Profile profile =
+        Read(TextOf(events), R"("distributedInfo":{"rank":1,"pg_config":[)" + world +
+                                 (has_one ? "" : R"(,{"pg_name":"1","pg_size":2})") + "]}");
     ASSERT_EQ(profile.host_collectives.size(), 3u);
     for (int64_t i = 0; i < 3; ++i) {
       const Profile::HostCollective& collective = profile.host_collectives[static_cast<size_t>(i)];
       const Profile::CollectiveKind& kind = profile.collective_kinds[collective.kind];
       EXPECT_EQ(collective.start, 100'000 * (i + 1));
-      EXPECT_EQ(collective.end, collective.start + 50'000);
+      EXPECT_EQ(collective.end, 1'000'000 - 200'000 * (i + 1));
       EXPECT_EQ(kind.name, "all_reduce");
       EXPECT_EQ(kind.in_elements, 1000 * (i + 1));
       EXPECT_EQ(kind.out_elements, 1000 * (i + 1));
@@ -320,16 +324,18 @@ TEST(KinetoProfile, CollectivesOfTheHostAreOfTheOneGroupThatIsTold) {
 TEST(KinetoProfile, ArrowsAreSequenceNumbersWhereThereAreNone) {
   for (const int64_t id : {int64_t{-1}, int64_t{0}, int64_t{5}, int64_t{kNone}}) {
     for (const int64_t told : {-1, 3}) {
-      std::vector<Written> events(2);
-      for (Written& event : events) event.category = "cpu_op";
-      events[1].start = 20;
+      std::vector<Written> events = {
+          {"cpu_op", "x", 20}, {"cpu_op", "x", 1, 1, 2}, {"cpu_op", "x", 20, 1, 2}};
       events[0].sequence_number = told;
       const Profile profile = Read(absl::StrCat(
-          TextOf(events), R"(,{"ph":"f","cat":"fwdbwd","name":"fwdbwd","pid":9,"tid":1,"ts":20,"id":)", id,
+          TextOf(events), R"(,{"ph":"f","cat":"fwdbwd","name":"fwdbwd","pid":9,"tid":2,"ts":20,"id":)", id,
           "}"));
-      const auto& ranges = profile.threads.at(0).ranges;
-      EXPECT_EQ(ranges[0].sequence_number, told < 0 ? kNone : 3u);
-      EXPECT_EQ(ranges[1].sequence_number, told >= 0 || id < 0 || id == kNone ? kNone : id);
+      std::vector<uint32_t> numbers;
+      for (const Profile::Thread& thread : profile.threads)
+        for (const Profile::Range& range : thread.ranges) numbers.push_back(range.sequence_number);
+      EXPECT_THAT(numbers,
+                  ElementsAre(told < 0 ? kNone : 3u, kNone,
+                              told >= 0 || id < 0 || id == kNone ? kNone : static_cast<uint32_t>(id)));
     }
   }
 }
@@ -344,21 +350,21 @@ TEST(KinetoProfile, AnOpsLabelHoldsWhatIsSaidOfItsInputs) {
                                                     {"Input Strides", "[[4,1],[]]"},
                                                     {"Concrete Inputs", R"(["","8"])"}};
   const auto op = [](const std::map<std::string, std::string>& args) {
-    std::string text;
+    Written event{"cpu_op", "aten::add"};
     for (const auto& [key, value] : args)
-      absl::StrAppend(&text, text.empty() ? "" : ",", "\"", key, "\":", value);
-    return absl::StrCat(
-        R"({"ph":"X","cat":"cpu_op","name":"aten::add","pid":9,"tid":1,"ts":1,"dur":1,"args":{)", text, "}}");
+      absl::StrAppend(&event.more, event.more.empty() ? "" : ",", "\"", key, "\":", value);
+    return event;
   };
-  std::string events = absl::StrCat(op(same), ",", op(same));
+  std::vector<Written> events = {op(same), op(same)};
   for (const auto& [key, value] : other) {
     std::map<std::string, std::string> args = same;
     args[key] = value;
-    absl::StrAppend(&events, ",", op(args));
+    events.push_back(op(args));
   }
   std::map<std::string, std::string> without_inputs = same;
   without_inputs.erase("Concrete Inputs");
-  const Profile profile = Read(absl::StrCat(events, ",", op(without_inputs)));
+  events.push_back(op(without_inputs));
+  const Profile profile = Read(TextOf(events));
   std::vector<uint32_t> labels;
   for (const Profile::Range& range : profile.threads.at(0).ranges) labels.push_back(range.label);
   EXPECT_THAT(labels, ElementsAre(0, 0, 1, 2, 3, 4, 5));

@@ -279,7 +279,9 @@ TEST(KinetoProfile, GraphsWhoseKernelsTheTraceLacksAreCounted) {
   const Joined joined =
       Trace(Last(Event("cuda_runtime", "hipGraphLaunch", 110, 5, R"("correlation":55)") +
                  Event("cuda_runtime", "hipGraphLaunch", 120, 5, R"("correlation":56)") +
-                 Event("kernel", "_gemv", 300, 10, R"("device":0,"stream":7,"correlation":56)")));
+                 Event("cuda_runtime", "hipGraphLaunch", 130, 5, R"("correlation":57)") +
+                 Event("kernel", "_gemv", 300, 10, R"("device":0,"stream":7,"correlation":56)") +
+                 Event("gpu_memcpy", "Memcpy HtoD", 320, 10, R"("device":0,"stream":7,"correlation":57)")));
   EXPECT_THAT(joined.profile.notes,
               ElementsAre(HasSubstr("1 launches of graphs have no kernels in the trace")));
 }
