@@ -255,20 +255,6 @@ TEST_F(FlightRecorderTest, TimesAreOfTheDay) {
   EXPECT_LT(begin, after + kError);
 }
 
-TEST_F(FlightRecorderTest, TheLastEventsAreKept) {
-  FlightRecorder* const recorder = Create();
-  FlightRecorder::Measurement* const sum = recorder->Add("sum", Collective(""));
-  for (int i = 0; i < 5000; ++i) {
-    FlightRecorder::Begin(sum, Now(), 0);
-    FlightRecorder::End(sum, Now(), 0);
-  }
-  const FlightRecord record = Read();
-  EXPECT_GT(record.events.size(), 1000u);
-  EXPECT_EQ(record.events.back().sequence, 5000);
-  for (size_t i = 1; i < record.events.size(); ++i) ASSERT_GE(record.events[i].ns, record.events[i - 1].ns);
-  EXPECT_THAT(record.groups[0].Ranks(), ElementsAre(0, 1, 2, 3));
-}
-
 TEST_F(FlightRecorderTest, GroupsOfStridesAndBlocksKeepTheirMembers) {
   std::vector<int> all_of_stage;
   std::vector<int> blocks;
