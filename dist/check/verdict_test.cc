@@ -133,13 +133,11 @@ TEST(FormatVerdict, SaysWhatWasFoundWhereAndByWhom) {
       {R"(iteration: 1 mode: SHARDS outcome: DIFFERENT has_majority: true culprit_ranks: [ 2, 4, 5 ]
           culprit_hosts: [ "n1", "n2", "n2" ] culprit_named_before: [ 4, 0, 1 ])",
        "replicas of a shard DIFFER: rank 2 (n1), rank 4 (n2), rank 5 (n2); rank 2 was named in 4 earlier "
-       "checks; "
-       "rank 5 was named in 1 earlier check"},
+       "checks; rank 5 was named in 1 earlier check"},
       // Without a majority nobody is blamed; the configuration may explain it if all ranks are there.
       {"iteration: 1 mode: REPLICAS outcome: DIFFERENT tensor: 'w' dtype: 'int8'",
        "replicas DIFFER in tensor \"w\" (int8 []): no majority, the ranks disagree; tensors that are meant "
-       "to "
-       "differ are left out by `replicated` or `kinds` of cross_check"},
+       "to differ are left out by `replicated` or `kinds` of cross_check"},
       {"iteration: 1 mode: SHARDS outcome: DIFFERENT tensor: 'w' dtype: 'int8'",
        "replicas of a shard DIFFER in tensor \"w\" (int8 []): no majority, the ranks disagree"},
       {"iteration: 1 mode: REPLICAS outcome: DIFFERENT missing_ranks: 2 reason: 'nothing from rank 2'",
@@ -154,12 +152,10 @@ TEST(FormatVerdict, SaysWhatWasFoundWhereAndByWhom) {
       {R"(iteration: 1 mode: REFERENCE outcome: WITHIN_TOLERANCE num_tensors: 6 num_different_tensors: 4 rank: 1
           host: "node0" reference: "ref" max_abs_error: 1.5e-7 max_rel_error: 2e-6 atol: 1e-5 rtol: 1e-4)",
        "rank 1 (node0) against ref within tolerance but not bit for bit: 4 of 6 tensors have other bits; max "
-       "abs "
-       "error 1.5e-07, max rel error 2e-06 (atol 1e-05, rtol 0.0001)"},
+       "abs error 1.5e-07, max rel error 2e-06 (atol 1e-05, rtol 0.0001)"},
       {errors + "outcome: WITHIN_TOLERANCE num_tensors: 3 num_different_tensors: 2",
        "rank 0 (node) against ref within tolerance but not bit for bit: 2 of 3 tensors have other bits; "
-       "nearest "
-       "to its tolerance: \"b\", max abs error 0.125 (atol 0.188 of t.txt)"},
+       "nearest to its tolerance: \"b\", max abs error 0.125 (atol 0.188 of t.txt)"},
       {reference + "tolerances: 't' outcome: WITHIN_TOLERANCE",
        "rank 0 (node) against ref within tolerance but not bit for bit: 0 of 0 tensors have other bits; "},
       {errors + "outcome: DIFFERENT tensor: 'a' dtype: 'float32'",
@@ -169,8 +165,7 @@ TEST(FormatVerdict, SaysWhatWasFoundWhereAndByWhom) {
       // This does not say that rank 1 is the one that differs.
       {"iteration: 1 mode: SHARDS outcome: BITWISE_EQUAL num_tensors: 6" + worst,
        "replicas of a shard equal bit for bit: 6 tensors; replicas of rank 1's shard DIFFER in tensor \"w\": "
-       "rank "
-       "3 (node1)"},
+       "rank 3 (node1)"},
       {"iteration: 1 mode: SHARDS outcome: DIFFERENT has_majority: true" + worst,
        "replicas of a shard DIFFER: "},
       {"iteration: 1 mode: DISTINCT outcome: ALL_DISTINCT num_tensors: 1",

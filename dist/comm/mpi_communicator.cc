@@ -81,8 +81,7 @@ class MpiSession {
     if (any_thread_ || std::this_thread::get_id() == thread_) return absl::OkStatus();
     return absl::FailedPreconditionError(
         "MPI was initialised without MPI_THREAD_MULTIPLE, so only the thread that made the communicator may "
-        "use it; "
-        "call MPI_Init_thread(..., MPI_THREAD_MULTIPLE, ...)");
+        "use it; call MPI_Init_thread(..., MPI_THREAD_MULTIPLE, ...)");
   }
 
  private:

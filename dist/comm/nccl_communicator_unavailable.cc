@@ -6,8 +6,7 @@ absl::StatusOr<std::unique_ptr<NcclCommunicator>> CreateNcclCommunicator(std::sh
                                                                          const NcclOptions&) {
   return absl::UnimplementedError(
       "built without NCCL: it or CUDA was not found or not wanted when this program was built; set NCCL_HOME "
-      "and "
-      "CUDA_HOME, and see --//third_party/nccl:enable");
+      "and CUDA_HOME, and see --//third_party/nccl:enable");
 }
 
 }  // namespace ott

@@ -297,8 +297,7 @@ void DefineRun(py::module_& module) {
       .def("all_reduce", &AllReduce, py::arg("tensor"), py::arg("operation") = "sum",
            py::arg("timeout") = 60.0,
            "Sets each element to its 'sum', 'min' or 'max' over all ranks, in place: float32, float64 or "
-           "int64, "
-           "without gaps, in host memory. The same bits on every rank.")
+           "int64, without gaps, in host memory. The same bits on every rank.")
       .def("close", &Ranks::Close, "Lets go of the connections; nothing can be said afterwards.");
   module.def("local_ranks", [] { return std::make_shared<Ranks>(CreateLocalCommunicator()); });
   module.def("mpi_ranks", &MpiRanks, py::arg("communicator"), py::arg("timeout"));

@@ -367,14 +367,12 @@ void AddBases(py::module_& module) {
   static PyMethodDef stopwatch[] = {
       Named("start", start,
             "start($self, name)\n--\n\nStarts the measurement `name`, which must not run. It runs at most "
-            "once at a "
-            "time in the whole process."),
+            "once at a time in the whole process."),
       Named("end", end,
             "end($self, name)\n--\n\nEnds the measurement `name`, which must run, on any thread."),
       Named("start_one_time", start_one_time,
             "start_one_time($self, name)\n--\n\nStarts what is measured once, and in warm-up too, such as "
-            "loading the "
-            "data."),
+            "loading the data."),
       Named("end_one_time", end_one_time, "end_one_time($self, name)\n--\n\nEnds what is measured once."),
       {nullptr, nullptr, 0, nullptr},
   };
@@ -388,24 +386,21 @@ void AddBases(py::module_& module) {
             "AssertionError if it was started before."),
       Named("end_one_time_measurement", end_one_time,
             "end_one_time_measurement($self, name)\n--\n\nEnds what is measured once; AssertionError if it "
-            "was not "
-            "started."),
+            "was not started."),
       {nullptr, nullptr, 0, nullptr},
   };
   static PyMethodDef nvtx[] = {
       Named("push", &NvtxPush, "push($self, range_name)\n--\n\nBegins a range on this thread."),
       Named("pop", &NvtxPop,
             "pop($self, range_name=None)\n--\n\nEnds this thread's last range. Where the order is tracked "
-            "and it has "
-            "another name: ott.MisuseError."),
+            "and it has another name: ott.MisuseError."),
       {nullptr, nullptr, 0, nullptr},
   };
   static PyMethodDef accvlab_nvtx[] = {
       Named("range_push", &NvtxPush, "range_push($self, range_name)\n--\n\nBegins a range on this thread."),
       Named("range_pop", &NvtxPop,
             "range_pop($self, range_name=None)\n--\n\nEnds the thread's last range; AssertionError where the "
-            "order is "
-            "tracked and there is none or another one."),
+            "order is tracked and there is none or another one."),
       {nullptr, nullptr, 0, nullptr},
   };
   module.add_object("StopwatchBase", MakeBase("optim_test_tools._ott.StopwatchBase", stopwatch));

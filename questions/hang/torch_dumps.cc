@@ -479,8 +479,7 @@ absl::StatusOr<JobState> ReadTorchDumps(const std::string& dir) {
         dir,
         ": neither a run directory nor dumps of PyTorch's Flight Recorder, such as nccl_trace_rank_0; "
         "TORCH_NCCL_DUMP_ON_TIMEOUT=1, TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and "
-        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=DIR/"
-        "nccl_trace_rank_ make PyTorch leave them"));
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=DIR/nccl_trace_rank_ make PyTorch leave them"));
   }
   std::map<int, std::string> dumps;
   std::map<int, std::string> problems;

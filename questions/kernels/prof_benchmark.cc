@@ -66,8 +66,7 @@ class Writer {
     launch_ = Prepare("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, 0, ?, ?, 3, 0, NULL)");
     kernel_ = Prepare(
         "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, 0, 1, NULL, 7, ?, ?, ?, ?, NULL, 1, 0, 168, "
-        "132, 1, 1, "
-        "384, 1, 1, 1024, 200704, 0, 0, ?, 233472, NULL)");
+        "132, 1, 1, 384, 1, 1, 1024, 200704, 0, 0, ?, 233472, NULL)");
   }
   ~Writer() {
     Execute("COMMIT");

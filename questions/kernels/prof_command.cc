@@ -230,9 +230,8 @@ void AddProfCommand(const CommandLine& line) {
   command->add_option(
       "FILE", flags->file,
       "Trace of torch.profiler (run directory that has them, .json or .json.gz), SQLite export of Nsight "
-      "Systems, capture of "
-      "`ott profile`, nvprof file, or PyProf's dictionaries (net.dict); - or none: standard input, with "
-      "these dictionaries or rows that --json -c all wrote");
+      "Systems, capture of `ott profile`, nvprof file, or PyProf's dictionaries (net.dict); - or none: "
+      "standard input, with these dictionaries or rows that --json -c all wrote");
   CLI::Option* columns =
       command->add_option("-c,--columns", table.columns, "Columns, by commas, or all")->capture_default_str();
   CLI::Option* csv = command->add_flag("--csv", flags->csv, "RFC 4180");

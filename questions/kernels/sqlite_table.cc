@@ -110,8 +110,7 @@ size_t SqliteFile::RowsAtMost(const std::string& table) const {
   if (!HasTable(table)) return 0;
   sqlite3_stmt* raw = nullptr;
   const std::string query = absl::StrCat(
-      "SELECT MAX(rowid), (SELECT page_count * page_size FROM pragma_page_count, "
-      "pragma_page_size) FROM ",
+      "SELECT MAX(rowid), (SELECT page_count * page_size FROM pragma_page_count, pragma_page_size) FROM ",
       Quoted(table));
   const int code = sqlite3_prepare_v2(database_, query.c_str(), -1, &raw, nullptr);
   const Statement statement(raw);

@@ -228,8 +228,7 @@ void AddCurvesCommand(const CommandLine& line) {
       "  ott curves --metric eval_loss --margin 2% base/*.csv --- new/*.csv\n"
       "  ott curves --max-runs 10 --html curves.html runs/old --- runs/new\n"
       "  ott curves --results log.csv -- ./old --seed {seed} --log {dir}/log.csv --- ./new --seed {seed} "
-      "--log "
-      "{dir}/log.csv");
+      "--log {dir}/log.csv");
   command->callback([flags, command, page = line.page, exit_code = line.exit_code] {
     const std::vector<std::string> rest = command->remaining();
     flags->are_commands = std::find(rest.begin(), rest.end(), "--") != rest.end();

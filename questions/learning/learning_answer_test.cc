@@ -64,8 +64,7 @@ TEST(AnswerLearning, SaysHowMuchWhereAndWhy) {
   const std::string untold = "cannot tell in loss after 10 of A and 10 of B";
   const std::string lost =
       ": B loses 5.0 % of the steps (99 %: 2.0 to 8.1 %), and what lies beyond 0.1 to 0.3 (half of what A's "
-      "10 runs "
-      "span) is not excluded";
+      "10 runs span) is not excluded";
   const std::string larger = "; more runs than can be had would tell, or a larger --margin";
   for (const auto& [change, finding, first] : std::vector<Case>{
            {[](auto&, auto&) {}, same(Answer::BAD),
@@ -90,8 +89,7 @@ TEST(AnswerLearning, SaysHowMuchWhereAndWhy) {
             "B is better in loss, from step 2 on" + at},
            {[](auto&, auto&metric) { metric.set_kind(LearningVerdict::AS_GOOD); }, Answer::GOOD,
             "B is as good in loss: at none of 3 points is it off by more than 0.1 to 0.3 (half of what A's "
-            "10 runs "
-            "span) (99 %)"},
+            "10 runs span) (99 %)"},
            {[](auto&verdict, auto&metric) {
               metric.set_kind(LearningVerdict::AS_GOOD);
               verdict.set_margin("2 %");
@@ -115,8 +113,7 @@ TEST(AnswerLearning, SaysHowMuchWhereAndWhy) {
             },
             Answer::CANNOT_TELL,
             untold + ": B loses 5.0 % of the steps (99 %: 2.0 to 8.1 %), and what lies beyond 0.25 (half of "
-                     "what A's 10 "
-                     "runs span) is not excluded; some 14 runs a side would tell"},
+                     "what A's 10 runs span) is not excluded; some 14 runs a side would tell"},
            {[&](auto&verdict, auto&metric) {
               cannot_tell(verdict, metric);
               metric.clear_share_lost();
@@ -128,8 +125,7 @@ TEST(AnswerLearning, SaysHowMuchWhereAndWhy) {
             },
             Answer::CANNOT_TELL,
             "cannot tell in loss after 10 of A and 1 of B: the one run lies inside of the band of the "
-            "others, which "
-            "excludes no difference" +
+            "others, which excludes no difference" +
                 larger},
            {[&](auto&verdict, auto&metric) {
               cannot_tell(verdict, metric);
@@ -138,8 +134,7 @@ TEST(AnswerLearning, SaysHowMuchWhereAndWhy) {
             },
             Answer::CANNOT_TELL,
             "cannot tell in loss after 1 of A and 1 of B: one run a side says nothing about seeds; 5 runs a "
-            "side "
-            "may"}}) {
+            "side may"}}) {
     LearningVerdict verdict = WorseLoss();
     change(verdict, *verdict.mutable_metrics(0));
     const Answer answer = AnswerLearning(verdict);
@@ -199,8 +194,7 @@ TEST(AnswerLearning, EventsOtherMetricsAndNotesFollow) {
   verdict.set_num_b(1);
   EXPECT_EQ(AnswerLearning(verdict).how_sure(),
             "10 runs of A and 1 of B; worse or better is wrong in at most 1 % of such comparisons, if seeds "
-            "spread as "
-            "Student's t has it");
+            "spread as Student's t has it");
 }
 
 // A run that failed is bad news if only B's did, and another metric that differs is where loss is as good.

@@ -46,8 +46,7 @@ void WriteTimeline(const std::string& path) {
                        int track) {
     std::fprintf(file,
                  "%s{\"name\":\"%s\",\"cat\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"ph\":"
-                 "\"X\",\"args\":{"
-                 "\"step\":%d,\"model_chunk\":0,\"mb_id\":%d,\"seq_id\":%d}}\n",
+                 "\"X\",\"args\":{\"step\":%d,\"model_chunk\":0,\"mb_id\":%d,\"seq_id\":%d}}\n",
                  count++ == 0 ? "" : ",", name, name, rank % kReplicas, rank * 5 + track, start, duration,
                  step, sequence, sequence);
   };
@@ -73,8 +72,7 @@ void WriteTimeline(const std::string& path) {
     for (int track = 0; track < 5; ++track) {
       std::fprintf(file,
                    ",{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"PP "
-                   "rank %d, TP rank 0, "
-                   "x\"}}\n",
+                   "rank %d, TP rank 0, x\"}}\n",
                    rank % kReplicas, rank * 5 + track, stage);
     }
   }

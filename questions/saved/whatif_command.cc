@@ -63,8 +63,7 @@ void AddWhatIfCommand(const CommandLine& line) {
       ->required();
   command->add_option(
       "--sizes", flags->sizes,
-      "Of a timeline: file with dp_size, pp_size, ...; meta-NAME.yaml beside timeline-NAME.json.gz "
-      "is found");
+      "Of a timeline: file with dp_size, pp_size, ...; meta-NAME.yaml beside timeline-NAME.json.gz is found");
   command->add_option("--format", flags->format)
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

@@ -198,8 +198,7 @@ std::vector<std::string> CpuTakenLines(const ClusterStats& stats) {
   }
   return {absl::StrFormat(
       "overloaded machine: others had the CPU of %d of %d ranks for 10%% of their work and more (most: "
-      "%.0f%%, %s), "
-      "which counts as nobody's",
+      "%.0f%%, %s), which counts as nobody's",
       taken.num_taken(), taken.num_watched(), most.share() * 100, Who(most))};
 }
 

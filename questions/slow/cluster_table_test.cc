@@ -186,9 +186,8 @@ TEST(FormatClusterTable, SaysWhatTheMeanSaysOtherwise) {
         SlowRankLines(stats)[0],
         absl::StrCat(
             "slowest rank: rank 2 () works 0 s an iteration, 2.5 times the others' median of 0 s (2.0 to "
-            "3.0); "
-            "most of it outside all measurements (+0 s); not in all iterations alike: in the mean it works "
-            "2 ms ",
+            "3.0); most of it outside all measurements (+0 s); not in all iterations alike: in the mean it "
+            "works 2 ms ",
             more > 0 ? "more" : "less"));
   }
 }

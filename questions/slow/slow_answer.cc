@@ -37,8 +37,7 @@ Answer AnswerSlow(const std::optional<ClusterStats>& stats) {
   if (answer.finding() == Answer::BAD) {
     answer.set_how_sure(
         absl::StrFormat("intervals hold the truth in 95 of 100 runs; where ranks are alike, the rule is to "
-                        "name one for its work in %.2g %% "
-                        "of the runs, for a measurement in %.2g %%",
+                        "name one for its work in %.2g %% of the runs, for a measurement in %.2g %%",
                         kWorkError * 100, kMeasurementError * 100));
   } else if (stats->has_detectable()) {
     answer.set_how_sure(

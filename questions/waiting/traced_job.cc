@@ -283,8 +283,7 @@ std::string FormatNoHoldUp(const TracedJob& job) {
   if (!hold_ups.CanTell()) {
     return absl::StrFormat(
         "cannot tell who waits for whom: only a rank that costs %.0f%% %s would have been found, by what "
-        "they "
-        "vary and the clocks are off; trace more steps",
+        "they vary and the clocks are off; trace more steps",
         hold_ups.detectable_share * 100, job.has_steps ? "of a step" : "of the trace");
   }
   return absl::StrFormat(
@@ -299,8 +298,7 @@ std::vector<std::string> HoldUpLines(const TracedJob& job) {
   if (job.num_matched == 0) {
     return {
         "cannot tell who waits for whom: no collective of one rank was found on another (are the traces of "
-        "the "
-        "same steps, and have they process groups?)"};
+        "the same steps, and have they process groups?)"};
   }
   if (!job.tells_groups) {
     return {

@@ -108,8 +108,7 @@ void AddTraceCommand(const CommandLine& line) {
   command
       ->add_option("RUN", flags->runs,
                    "Run directory with traces, its own or torch.profiler's, one trace.json, or a capture "
-                   "(SQLite); several files: traces "
-                   "of torch.profiler, one a rank")
+                   "(SQLite); several files: traces of torch.profiler, one a rank")
       ->required();
   command->add_option(
       "--capture", flags->captures.files,

@@ -137,8 +137,7 @@ absl::StatusOr<Calibration> Calibrate(const std::vector<std::string>& runs, std:
   if (counted.size() == 2 && !factor) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "%s: of two runs%s nobody can tell whether what differs is noise or a fault of one of them, which "
-        "the "
-        "tolerances would hide. Take a third one, or accept it as noise by --factor %.3g",
+        "the tolerances would hide. Take a third one, or accept it as noise by --factor %.3g",
         absl::StrJoin(result.runs, ", "),
         result.repeated.empty() ? "" : " that are not another one bit for bit", FactorFor(2)));
   }

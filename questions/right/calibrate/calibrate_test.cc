@@ -341,8 +341,7 @@ TEST(ToText, SaysWhatWasFound) {
   }
   const std::string left_out =
       "each run against the tolerances of the others: 1 of 3 would be a false alarm; nearest: run2 in "
-      "iteration "
-      "7, b, 1.5 times its tolerance\n";
+      "iteration 7, b, 1.5 times its tolerance\n";
   EXPECT_EQ(ToText(calibration), text + left_out);
   calibration.repeated = {"again"};
   calibration.not_calibrated = {"image", "many"};

@@ -356,8 +356,7 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference_given,
   }
   if (IsSameRun(reference, current)) {
     result.problems.push_back(
-        "both are the same folder, or one links to the other: nothing was compared with "
-        "anything else");
+        "both are the same folder, or one links to the other: nothing was compared with anything else");
   }
   const bool is_empty = std::all_of(result.dumps.begin(), result.dumps.end(),
                                     [](const DumpSummary& dump) { return dump.num_tensors == 0; });
