@@ -254,6 +254,7 @@ class RandomRun {
           });
           Held& held = held_[rank].back();
           held.is_compared = one_of < 0 || data == 0;
+          if (!held.is_compared) std::fill(held.bytes.begin(), held.bytes.end(), 'n');
           if (sum_axis >= 0)
             MakeAddend(sum_axis == 0 ? position : data, sum_axis == 0 ? tensor_ : data_, held);
         }

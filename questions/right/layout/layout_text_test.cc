@@ -17,11 +17,13 @@ TEST(LayoutVerdictsToText, FiveIterationsAreToldAndEachTensorOnce) {
     verdict.set_iteration(i);
     verdict.set_outcome(DIFFERENT);
     verdict.set_num_tensors(9);
-    verdict.set_num_different(2);
-    for (const char* const tensor : {"w", "w", "v"}) verdict.add_differences()->set_tensor(tensor);
+    verdict.set_num_different(5);
+    for (const char* const tensor : {"w", "w", "v", "u", "t", "s"})
+      verdict.add_differences()->set_tensor(tensor);
     const std::string text = LayoutVerdictsToText(verdicts);
     for (int told = 1; told <= 7; ++told) {
-      const std::string line = absl::StrCat("iteration ", told, ": 2 of 9 tensors DIFFER: \"w\", \"v\"\n");
+      const std::string line =
+          absl::StrCat("iteration ", told, ": 5 of 9 tensors DIFFER: \"w\", \"v\", \"u\", \"t\", ...\n");
       EXPECT_EQ(text.find(line) != text.npos, told <= std::min(i, 5)) << text;
     }
     EXPECT_EQ(text.find(absl::StrCat("... and ", i - 5, " more iterations\n")) != text.npos, i > 5) << text;
