@@ -165,7 +165,7 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
       }
       reference[i] = static_cast<T>(size_of_numbers * normal(random));
       if (has_specials && random() % 50 == 0) reference[i] = specials[random() % num_specials];
-      current[i] = reference[i];
+      current[i] = reference[i] == 0 && random() % 2 == 0 ? -reference[i] : reference[i];
       if (trial % 4 != 0 && random() % 3 == 0) {
         // Errors near rtol, so that the largest one may be within the tolerance.
         const double error = trial % 3 == 0
@@ -183,9 +183,14 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
     TensorCompareOptions options;
     options.tolerance = tolerance;
     options.num_worst = random() % 2 == 0 ? 0 : 5;
-    const TensorComparison result = CompareTensors(
-        TensorView(reference.data(), {static_cast<int64_t>(size)}),
-        TensorView(spread.data(), DTypeOf<T>(), {static_cast<int64_t>(size)}, {stride}), options);
+    // Rows of three elements, where there are whole ones.
+    const int64_t columns = size % 3 == 0 ? 3 : 1, rows = static_cast<int64_t>(size) / columns;
+    const auto compare = [&] {
+      return CompareTensors(
+          TensorView(reference.data(), {rows, columns}),
+          TensorView(spread.data(), DTypeOf<T>(), {rows, columns}, {columns * stride, stride}), options);
+    };
+    const TensorComparison result = compare();
     const std::string context = absl::StrCat("trial ", trial, ", ", size, " elements");
     ASSERT_EQ(result.status, expected.status) << context;
     ASSERT_EQ(result.num_bits_differ, expected.num_bits_differ) << context;
@@ -218,11 +223,34 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
     ASSERT_EQ(std::memcmp(&flipped, &current[*expected.first_bits], sizeof(T)), 0) << context;
     const size_t num_worst = std::min<size_t>(options.num_worst, expected.worst.size());
     ASSERT_EQ(result.worst.size(), num_worst) << context;
-    for (size_t i = 0; i < num_worst; ++i)
-      ASSERT_EQ(result.worst[i].position, expected.worst[i].second) << context << ", worst " << i;
-    if (!tolerance.bitwise) {
-      ASSERT_THAT(result.passing_atol, IsNearly(expected.passing_atol)) << context;
-      ASSERT_THAT(result.passing_rtol, IsNearly(expected.passing_rtol)) << context;
+    for (size_t i = 0; i < num_worst; ++i) {
+      const ElementDifference& worst = result.worst[i];
+      const auto at = static_cast<size_t>(expected.worst[i].second);
+      const double a = reference[at], b = current[at];
+      ASSERT_EQ(worst.position, at) << context << ", worst " << i;
+      ASSERT_EQ(worst.index, Dims({worst.position / columns, worst.position % columns})) << context;
+      if (std::isfinite(b - a)) {
+        ASSERT_EQ(worst.difference, b - a) << context;
+      }
+      for (const auto& [text, number] :
+           {std::pair(worst.reference_text, reference[at]), {worst.current_text, current[at]}}) {
+        const T read = static_cast<T>(std::strtod(text.c_str(), nullptr));
+        ASSERT_TRUE(read == number || (std::isnan(read) && std::isnan(number))) << text;
+        ASSERT_EQ(std::signbit(read), std::signbit(number)) << text;
+      }
+    }
+    if (tolerance.bitwise) continue;
+    ASSERT_THAT(result.passing_atol, IsNearly(expected.passing_atol)) << context;
+    ASSERT_THAT(result.passing_rtol, IsNearly(expected.passing_rtol)) << context;
+    // They pass, and smaller ones do not.
+    for (double Tolerance::*const field : {&Tolerance::atol, &Tolerance::rtol}) {
+      const double passing = field == &Tolerance::atol ? result.passing_atol : result.passing_rtol;
+      if (!std::isfinite(passing)) continue;
+      options.tolerance = tolerance;
+      options.tolerance.*field = passing;
+      ASSERT_TRUE(Passes(compare().status)) << context;
+      options.tolerance.*field = passing * (1 - 1e-11);
+      ASSERT_EQ(Passes(compare().status), passing == 0) << context;
     }
   }
 }

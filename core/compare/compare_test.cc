@@ -129,16 +129,6 @@ TEST_F(CompareTest, ResultsComeInTheOrderOfAdding) {
   }
 }
 
-TEST_F(CompareTest, DumpsOfAnyFormatAreCompared) {
-  const Value tree = ValueMap{{"a", a_}, {"b", ValueMap{{"c", b_}}}};
-  const std::string binary = WriteDumpOf(tree);
-  const std::string json = WriteDumpOf(tree, nullptr, DumpFormat::kJson);
-  const TreeComparison comparison = CompareDumps(binary, json);
-  EXPECT_TRUE(comparison.bitwise_equal());
-  EXPECT_THAT(Statuses(comparison), ElementsAre(Pair("a", CompareStatus::kBitwiseEqual),
-                                                Pair("b.c", CompareStatus::kBitwiseEqual)));
-}
-
 TEST_F(CompareTest, TensorsOfADumpHaveTheProgramsNames) {
   const Value tensors = ValueMap{{"w", a_}, {"grads", ValueMap{{"w", a_}}}, {"tensors", a_}};
   const Value grads = ValueMap{{"w", b_}};

@@ -40,31 +40,14 @@ TensorComparison Compare(const std::vector<T>& reference, const std::vector<T>& 
   return CompareTensors(View(reference), View(current), options);
 }
 
-TEST(FailClosed, DTypeChangeWithEqualValuesDiffers) {
-  const float reference[2] = {1, 2};
-  const double current[2] = {1, 2};
-  const TensorComparison result = CompareTensors(TensorView(reference, {2}), TensorView(current, {2}));
-  EXPECT_EQ(result.status, CompareStatus::kDTypeDiffers);
-  EXPECT_EQ(result.detail, "reference float32, current float64");
-}
-
-TEST(FailClosed, ShapeChangeWithEqualBytesDiffers) {
+TEST(FailClosed, EqualBytesOfAnotherShapeOrTypeDiffer) {
   const float data[6] = {};
-  const TensorComparison result = CompareTensors(TensorView(data, {2, 3}), TensorView(data, {3, 2}));
-  EXPECT_EQ(result.status, CompareStatus::kShapeDiffers);
-  EXPECT_EQ(result.detail, "reference [2, 3], current [3, 2]");
-}
-
-TEST(FailClosed, NegativeZeroEqualsZeroButNotBitForBit) {
-  const TensorComparison result = Compare<float>({0.0f}, {-0.0f});
-  EXPECT_EQ(result.status, CompareStatus::kEqual);
-  EXPECT_TRUE(Passes(result.status));
-  EXPECT_EQ(result.num_bits_differ, 1);
-  EXPECT_EQ(result.first_bit_difference->flipped_bits, std::vector<int>{31});
-  EXPECT_EQ(result.first_bit_difference->element.current_text, "-0");
-  Tolerance bitwise;
-  bitwise.bitwise = true;
-  EXPECT_EQ(Compare<float>({0.0f}, {-0.0f}, bitwise).status, CompareStatus::kMismatch);
+  const TensorComparison shape = CompareTensors(TensorView(data, {2, 3}), TensorView(data, {3, 2}));
+  EXPECT_EQ(shape.status, CompareStatus::kShapeDiffers);
+  EXPECT_EQ(shape.detail, "reference [2, 3], current [3, 2]");
+  const TensorComparison dtype = CompareTensors(TensorView(data, {2}), TensorView(data, DType::kInt32, {2}));
+  EXPECT_EQ(dtype.status, CompareStatus::kDTypeDiffers);
+  EXPECT_EQ(dtype.detail, "reference float32, current int32");
 }
 
 TEST(FailClosed, WhatIsNoTolerancePassesNothing) {
@@ -145,53 +128,6 @@ TEST(FailClosed, IntegersBeyondDoublePrecisionDiffer) {
   EXPECT_EQ(result.status, CompareStatus::kMismatch);
   EXPECT_EQ(result.worst[0].difference, -1);
   EXPECT_EQ(CompareTensors(View(current), TensorView(&number, {1}), numbers).status, CompareStatus::kEqual);
-}
-
-TEST(TensorComparison, PlacesAreGivenByTheirIndices) {
-  const std::vector<float> reference = {1, 2, -4, 8};
-  const std::vector<float> current = {1, 2.5, -4, 7};
-  const TensorComparison result =
-      CompareTensors(TensorView(reference.data(), {2, 2}), TensorView(current.data(), {2, 2}));
-  EXPECT_EQ(result.status, CompareStatus::kMismatch);
-  EXPECT_EQ(result.num_elements, 4);
-  EXPECT_EQ(result.num_mismatched, 2);
-  EXPECT_EQ(result.mismatched_fraction(), 0.5);
-  EXPECT_EQ(result.max_abs_error->index, Dims({1, 1}));
-  EXPECT_EQ(result.max_rel_error->index, Dims({0, 1}));
-  ASSERT_EQ(result.worst.size(), 2u);
-  EXPECT_EQ(result.worst[0].index, Dims({1, 1}));
-  EXPECT_EQ(result.worst[0].reference_text, "8");
-  EXPECT_EQ(result.worst[0].current_text, "7");
-  EXPECT_EQ(result.worst[1].index, Dims({0, 1}));
-}
-
-TEST(TensorComparison, SmallestTolerancePassesAndASmallerOneDoesNot) {
-  std::mt19937 random(1);
-  std::normal_distribution<float> normal;
-  for (int trial = 0; trial < 100; ++trial) {
-    std::vector<float> reference(100);
-    std::vector<float> current(100);
-    for (size_t i = 0; i < reference.size(); ++i) {
-      reference[i] = normal(random);
-      current[i] = reference[i] + 0.01f * normal(random);
-    }
-    Tolerance tolerance;
-    tolerance.atol = trial % 2 == 0 ? 0 : 0.001;
-    tolerance.rtol = trial % 3 == 0 ? 0 : 0.001;
-    const TensorComparison result = Compare(reference, current, tolerance);
-    EXPECT_EQ(result.tolerance.atol, tolerance.atol);
-    EXPECT_EQ(result.tolerance.rtol, tolerance.rtol);
-    Tolerance passing = tolerance;
-    passing.atol = result.passing_atol;
-    EXPECT_TRUE(Passes(Compare(reference, current, passing).status));
-    passing.atol -= 1e-12 * result.max_abs_error->error;
-    EXPECT_FALSE(Passes(Compare(reference, current, passing).status));
-    passing = tolerance;
-    passing.rtol = result.passing_rtol;
-    EXPECT_TRUE(Passes(Compare(reference, current, passing).status));
-    passing.rtol = passing.rtol * (1 - 1e-12);
-    EXPECT_FALSE(Passes(Compare(reference, current, passing).status));
-  }
 }
 
 TEST(TensorComparison, TensorsWithoutElementsAreEqual) {
