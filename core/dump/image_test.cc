@@ -43,13 +43,6 @@ std::string WriteTree(const Value& tree, DumpFormat format) {
   return dir;
 }
 
-TEST(Image, RangeIsScaledTo255) {
-  const float data[6] = {-1, 0, 1, 0.5, -0.5, 0.999f};
-  const Image image = MakeImage(TensorView(data, {2, 3}), DumpFormat::kImageI).value();
-  EXPECT_THAT(PixelsOf(image), ElementsAre(0, 127, 255, 191, 63, 254));
-  EXPECT_THAT(ElementsOf<double>(image.original_range), ElementsAre(-1, 1));
-}
-
 TEST(Image, StridesDoNotMatter) {
   const float data[6] = {0, 3, 1, 4, 2, 8};
   const float transposed[6] = {0, 1, 2, 3, 4, 8};
@@ -59,23 +52,15 @@ TEST(Image, StridesDoNotMatter) {
             PixelsOf(MakeImage(TensorView(transposed, {2, 3}), DumpFormat::kImageI).value()));
 }
 
-TEST(Image, ConstantImageIsBlack) {
-  const float data[4] = {7, 7, 7, 7};
-  const Image image = MakeImage(TensorView(data, {2, 2}), DumpFormat::kImageI).value();
-  EXPECT_THAT(PixelsOf(image), ElementsAre(0, 0, 0, 0));
-  EXPECT_THAT(ElementsOf<double>(image.original_range), ElementsAre(7, 7));
-}
-
-TEST(Image, WhatIsNotFiniteDoesNotMoveTheRange) {
-  const float data[5] = {NAN, INFINITY, -INFINITY, 1, 3};
-  const Image image = MakeImage(TensorView(data, {1, 5}), DumpFormat::kImageI).value();
-  EXPECT_THAT(PixelsOf(image), ElementsAre(0, 255, 0, 0, 255));
-  EXPECT_THAT(ElementsOf<double>(image.original_range), ElementsAre(1, 3));
-
-  const float nans[2] = {NAN, INFINITY};
-  const Image nothing = MakeImage(TensorView(nans, {1, 2}), DumpFormat::kImageI).value();
-  EXPECT_THAT(PixelsOf(nothing), ElementsAre(0, 255));
-  EXPECT_TRUE(std::isnan(ElementsOf<double>(nothing.original_range)[0]));
+TEST(Image, WhatIsNotFiniteOrDoesNotVaryHasPixelsToo) {
+  const float data[5] = {NAN, INFINITY, -INFINITY, 1, 3}, constant[2] = {7, 7}, nans[2] = {NAN, INFINITY};
+  const auto image = [](const TensorView& view) { return MakeImage(view, DumpFormat::kImageI).value(); };
+  EXPECT_THAT(PixelsOf(image(TensorView(data, {1, 5}))), ElementsAre(0, 255, 0, 0, 255));
+  EXPECT_THAT(ElementsOf<double>(image(TensorView(data, {1, 5})).original_range), ElementsAre(1, 3));
+  EXPECT_THAT(PixelsOf(image(TensorView(constant, {2, 1}))), ElementsAre(0, 0));
+  EXPECT_THAT(ElementsOf<double>(image(TensorView(constant, {2, 1})).original_range), ElementsAre(7, 7));
+  EXPECT_THAT(PixelsOf(image(TensorView(nans, {1, 2}))), ElementsAre(0, 255));
+  EXPECT_TRUE(std::isnan(ElementsOf<double>(image(TensorView(nans, {1, 2})).original_range)[0]));
 }
 
 TEST(Image, RangesThatOverflowStayWithinTheImage) {
@@ -205,12 +190,6 @@ TEST(Image, LeadingDimensionsCountImages) {
     EXPECT_EQ(image.Find("image_format")->string_value(), "Intensity");
     EXPECT_EQ(image.Find("digest") != nullptr, manifest);
   }
-}
-
-TEST(Image, ImagesWithoutElementsAreDumpedAsJson) {
-  const std::string dir =
-      WriteTree(ValueMap{{"a", TensorView(nullptr, DType::kFloat32, {2, 0, 4, 3})}}, DumpFormat::kImageRgb);
-  EXPECT_EQ(ReadDump(dir).value().tensors.map().Find("a")->tensor().view.shape(), Dims({2, 0, 4, 3}));
 }
 
 TEST(Image, DamagedFilesOfAnImageAreNamed) {

@@ -8,26 +8,17 @@
 namespace ott {
 namespace {
 
-TEST(Selection, NothingSaidIsAll) {
-  EXPECT_TRUE(Selection().WantsIteration(7));
-  EXPECT_TRUE(Selection().WantsRank(7));
-  EXPECT_TRUE(Selection().WantsPath("weights.w1"));
-}
-
-TEST(Selection, IterationsAreSelected) {
+TEST(Selection, IterationsAndRanksAreAllUnlessSomeAreSaid) {
   SelectionOptions options;
   options.iterations.every = 5;
-  const Selection selection = Selection::Create(options).value();
-  EXPECT_TRUE(selection.WantsIteration(10));
-  EXPECT_FALSE(selection.WantsIteration(11));
-}
-
-TEST(Selection, RanksAreListed) {
-  SelectionOptions options;
   options.ranks = {0, 3};
-  const Selection selection = Selection::Create(options).value();
-  EXPECT_TRUE(selection.WantsRank(3));
-  EXPECT_FALSE(selection.WantsRank(1));
+  const Selection all, some = Selection::Create(options).value();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(all.WantsIteration(i) && all.WantsRank(i)) << i;
+    EXPECT_EQ(some.WantsIteration(i), i % 5 == 0) << i;
+    EXPECT_EQ(some.WantsRank(i), i == 0 || i == 3) << i;
+  }
+  EXPECT_TRUE(all.WantsPath("weights.w1"));
 }
 
 TEST(Selection, PathsMatchGlobsAndRegularExpressions) {
