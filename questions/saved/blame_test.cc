@@ -287,7 +287,7 @@ TEST(Blame, IsAsTheRulesSay) {
   std::mt19937_64 random(1);
   const auto one_in = [&](int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)) == 0; };
   std::map<std::pair<int, int>, int> seen;  // by verdict and number of ranks to blame
-  for (int trial = 0; trial < 600; ++trial) {
+  for (int trial = 0; trial < 800; ++trial) {
     SCOPED_TRACE(trial);
     const int num_ranks = one_in(12) ? 1 : 2 + static_cast<int>(random() % 6);
     OwnTimes own = RandomTimes(num_ranks, one_in(8) ? 4 : 20, one_in(2) ? 0.005 : 0.06, random);
@@ -307,11 +307,35 @@ TEST(Blame, IsAsTheRulesSay) {
         if (step >= first) other[step] *= 2.99;
       }
     }
-    const bool has_stages = num_ranks > 1 && one_in(3);
-    const int num_first =
-        has_stages ? 1 + static_cast<int>(random() % static_cast<uint64_t>(num_ranks - 1)) : num_ranks;
+    // One that is late now and then, once by much, does not surely add to what the worst of another stage
+    // costs.
+    const bool is_seldom = num_ranks > 3 && one_in(6);
+    for (size_t step = 0; step < own[0][0].size() && is_seldom; ++step) {
+      own[0][1][step] += 2.5;
+      if (step % 4 == 0) own[0][2][step] += step == 8 ? 30 : 3;
+    }
+    // The last stage always takes long, and does not surely cost much: in most steps a rank of another one
+    // takes as long by design.
+    const bool is_hidden = num_ranks > 2 && !is_seldom && one_in(12);
+    for (size_t step = 0; step < own[0][0].size() && is_hidden; ++step) {
+      own[0].back()[step] *= 9;
+      if (step >= 4) own[0][0][step] *= 9;
+    }
+    // One of the last stage's two ranks takes longer, and ranks that are alike may differ by as much.
+    const bool is_one_of_two = num_ranks > 3 && !is_seldom && !is_hidden && one_in(12);
+    for (size_t step = 0; step < own[0][0].size() && is_one_of_two; ++step) own[0].back()[step] += 3;
+    // The step takes as much longer as this rank's reduction, also if others have more work by design.
+    if (one_in(6)) {
+      for (double& time : own[3][0]) time *= 2.2;
+    }
+    const bool has_stages = is_seldom || is_hidden || is_one_of_two || (num_ranks > 1 && one_in(3));
+    const int num_first = is_seldom       ? 2
+                          : is_hidden     ? num_ranks - 1
+                          : is_one_of_two ? num_ranks - 2
+                          : has_stages ? 1 + static_cast<int>(random() % static_cast<uint64_t>(num_ranks - 1))
+                                       : num_ranks;
     const bool is_long_stage = has_stages && one_in(2);
-    const double longer = 1 + 0.5 * static_cast<double>(1 + random() % 4);
+    const double longer = 1 + 0.5 * static_cast<double>(1 + random() % 16);
     for (int rank = num_first; rank < num_ranks && is_long_stage; ++rank) {
       for (double& time : own[0][static_cast<size_t>(rank)]) time *= longer;
     }
@@ -321,16 +345,18 @@ TEST(Blame, IsAsTheRulesSay) {
     ReplayJob job = MakeJob(own);
     for (int rank = 0; rank < num_ranks && has_stages; ++rank)
       job.ranks[static_cast<size_t>(rank)].stage = rank >= num_first;
-    for (ReplayJob::Operation& operation : job.operations)
-      operation.ideal = operation.kind == kSave ? 0 : operation.place + 1;
+    for (ReplayJob::Operation& operation : job.operations) {
+      const bool is_by_design = is_hidden && operation.rank == 0 && operation.place == 0;
+      operation.ideal = operation.kind == kSave ? 0 : is_by_design ? operation.own : operation.place + 1;
+    }
     const double error = one_in(10) ? 0.025 : 0.01;
     for (size_t step = 0; step < job.steps.size(); ++step)
       job.steps[step].measured_seconds = PartReplayer(job).measured()[step] * (1 + error);
     job.incomplete = one_in(4);
     job.knows_who_waits = !one_in(12);
     if (one_in(12)) job.unmatched = "send";
-    if (one_in(2)) job.work_spread = one_in(4) ? 1 : 0.05;
-    if (one_in(2)) job.work_slowdown = 0.1;
+    if (is_one_of_two || one_in(2)) job.work_spread = is_one_of_two || one_in(4) ? 1 : 0.05;
+    if (one_in(2)) job.work_slowdown = 0.5;
     if (one_in(4)) job.taken_difference = 0.3;
     if (one_in(4)) job.inside_difference = 0.2;
     const WhatIfAnswer answer = AnswerWhatIf(job, {});

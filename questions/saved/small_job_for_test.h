@@ -19,7 +19,8 @@ inline constexpr int kCompute = 0, kSave = 1, kReduce = 2, kNumKinds = 3;
 inline constexpr int kKindOfPlace[] = {kCompute, kCompute, kSave, kReduce};
 inline constexpr int kNumPlaces = 4;
 
-// Ranks compute twice, the last rank saves, and all reduce. Seconds of [place][rank][step]; empty: not done.
+// Ranks compute twice, the last rank saves, and all reduce. Seconds of [place][rank][step]; empty or not a
+// number: not done.
 using OwnTimes = std::vector<std::vector<std::vector<double>>>;
 
 inline OwnTimes RandomTimes(int num_ranks, int num_steps, double noise, std::mt19937_64& random) {
@@ -50,7 +51,7 @@ inline ReplayJob MakeJob(const OwnTimes& own) {
     for (int rank = 0; rank < num_ranks; ++rank) {
       int32_t before = -1;
       for (int place = 0; place < kNumPlaces; ++place) {
-        if (own[place][rank].empty()) continue;
+        if (own[place][rank].empty() || std::isnan(own[place][rank][step])) continue;
         const int32_t operation = job.graph.AddOperation();
         if (before >= 0) job.graph.AddDependency(operation, before);
         if (kKindOfPlace[place] == kReduce) reduces.push_back(operation);

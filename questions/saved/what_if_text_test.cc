@@ -146,8 +146,7 @@ TEST(AnswerSaved, IsGoodOnlyIfNothingIsToBeMended) {
   EXPECT_THAT(of_ranks.ranks(), ElementsAre(8));
   EXPECT_THAT(of_ranks.sentences(),
               ElementsAre(FormatWhatIfLine(answer),
-                          "without both an iteration takes 28 ms instead of 40 ms (-30 %, "
-                          "95 %: 29 to 31)"));
+                          "without both an iteration takes 28 ms instead of 40 ms (-30 %, 95 %: 29 to 31)"));
   EXPECT_EQ(of_ranks.how_sure(),
             "a replay of 75 iterations of 10 ranks, which is off by 1.23 % of what was measured (limit 2 %)");
   answer.set_incomplete(true);
