@@ -66,8 +66,7 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
            {{fused},
             {"fused_linear 17 20 1 > 32; softmax 32 > 61"},
             "OPERATION linear alone in 0 on 0: input0; only the reference runs it; fused_linear reads what "
-            "no "
-            "operation that was logged wrote as input0"},
+            "no operation that was logged wrote as input0"},
            {{fused},
             {"fused_linear 10 27 1 > 32; softmax 32 > 61"},
             "INPUT fused_linear in 0 on 0: input1; no operation that was logged made it, in either run"},
@@ -81,8 +80,7 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
            {{"f 1 > 2; g 3 > 4; h 4 > 5; k 5 > 6; s 6 > 7"},
             {"f 1 > 2; g 3 > 4; hk 6 > 8; s 8 > 9"},
             "OPERATION h alone in 0 on 0: input0; only the reference runs it; hk reads what no operation "
-            "that was "
-            "logged wrote as input0"},
+            "that was logged wrote as input0"},
            // Its role says what it is called.
            {{"it 10 > 30"}, {"it 10 > 31"}, "OPERATION it in 0 on 0: output0; "},
            {{"it! 10 > 30"}, {"it! 10 > 31"}, "UPDATE it in 0 on 0: output0; "},
@@ -97,19 +95,16 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
            {{"linear 10 > 30; clip 30 > 29; clip2 29 > 28; softmax 28 > 60"},
             {"linear 10 > 30; softmax 30 > 61"},
             "OPERATION clip2 alone in 0 on 0: input0; only the reference runs it; softmax reads what linear "
-            "in "
-            "iteration 0 wrote as input0"},
+            "in iteration 0 wrote as input0"},
            {{weights},
             {"use 1 > 9; @1; use 2 > 8; step! 2 > 5; @2; use 5 > 6; step! 5 > 7"},
             "UPDATE step alone in 0 on 0: input0; only the reference runs it; use reads what no operation "
-            "that "
-            "was logged wrote as input0"},
+            "that was logged wrote as input0"},
            // Values that are stale, or changed between two operations.
            {{one},
             {"linear 10 > 30; softmax 31 > 61"},
             "INPUT softmax in 0 on 0: input0; it is not what linear in iteration 0 wrote, as in the "
-            "reference: "
-            "something that is not logged wrote it; last linear in iteration 0"},
+            "reference: something that is not logged wrote it; last linear in iteration 0"},
            {{"linear 10 > 30; softmax 31 > 61"},
             {one},
             "INPUT softmax in 0 on 0: input0; it is what linear in iteration 0 wrote; in the reference "
@@ -122,18 +117,15 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
            {{"linear 5 > 10; @10; linear 5 > 10"},
             {"linear 5 > 10; @10; linear 6 > 12"},
             "INPUT linear in 10 on 0: input0; no operation that was logged made it, in either run; it may be "
-            "of "
-            "iterations 1 to 9, which were not logged: log them to see"},
+            "of iterations 1 to 9, which were not logged: log them to see"},
            {{"linear 5 > 10; @2; linear 5 > 10"},
             {"linear 5 > 10; @2; linear 6 > 12"},
             "INPUT linear in 2 on 0: input0; no operation that was logged made it, in either run; it may be "
-            "of "
-            "iterations 1 to 1, which were not logged: log them to see"},
+            "of iterations 1 to 1, which were not logged: log them to see"},
            {{"@2; linear 5 > 10"},
             {"@2; linear 6 > 12"},
             "INPUT linear in 2 on 0: input0; no operation that was logged made it, in either run; it may be "
-            "of "
-            "iterations 0 to 1, which were not logged: log them to see"},
+            "of iterations 0 to 1, which were not logged: log them to see"},
            {{"linear 5 > 10; @1; linear 5 > 10"},
             {"linear 5 > 10; @1; linear 6 > 12"},
             "INPUT linear in 1 on 0: input0; no operation that was logged made it, in either run"},
@@ -175,8 +167,7 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
            {{"f 1 > 2; m:adam! 2 > 3; adam! 2 > 3"},
             {"f 1 > 2"},
             "UNKNOWN: rank 0: only one of the runs logged adam (m) in iteration 0; did the other one make "
-            "that "
-            "update?"},
+            "that update?"},
            // It may be made by what has another name, and its output's size or no output.
            {{"f 1 > 2; adam! 2 > 3"}, {"f 1 > 2; fused_adam! 2"}, "NONE: "},
            {{"f 1 > 2; adam! 2 > 3"}, {"f 1 > 2; fused_adam! 2 4 > 3 5"}, "NONE: "},
@@ -197,12 +188,14 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
            {{"f 5 > 10; @10; f 5 > 10", "f 5 > 10; @10; f 5 > 10", "f 5 > 10; @10; f 5 > 10"},
             {"f 5 > 10; @10; f 5 > 10", "f 5 > 10", "f 5 > 10; @7; f 5 > 10; @10; f 5 > 10"},
             "UNKNOWN: rank 2: iterations logged in the reference only: 0, in the current run only: 1, in "
-            "both: "
-            "2, 0 to 10; rank 1: iterations logged in the reference only: 1, in the current run only: 0, in "
-            "both: 1, 0 to 0"},
+            "both: 2, 0 to 10; rank 1: iterations logged in the reference only: 1, in the current run only: "
+            "0, in both: 1, 0 to 0"},
            {{"f 5 > 10", "f 5 > 10"},
             {"f 5 > 10"},
             "UNKNOWN: the reference has 2 ranks, and the current run 1: only ranks of both are compared"},
+           {{"f 5 > 10"},
+            {"f 5 > 10", "f 5 > 10"},
+            "UNKNOWN: the reference has 1 ranks, and the current run 2: only ranks of both are compared"},
        }) {
     EXPECT_EQ(Summary(FindIn(a, b)), named) << absl::StrJoin(a, "\n") << "\n" << absl::StrJoin(b, "\n");
   }
@@ -210,8 +203,7 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
 
 TEST_F(OriginOfHandWrittenLogs, LogsThatTellNothingAreRefused) {
   const std::string few =
-      " operations of the one are in the other; are these runs of one program, parallel in "
-      "the same way?";
+      " operations of the one are in the other; are these runs of one program, parallel in the same way?";
   for (const auto& [a, b, says] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {"linear 10 > 30", "conv 10 3 > 30", "only 0 of 1" + few},
            {"", "", "/a: no operation was logged in the iterations that both logged"},
@@ -247,15 +239,6 @@ TEST_F(OriginOfHandWrittenLogs, HowItSpreadsIsATree) {
       FindIn({"random > 30; gelu 30 > 40; argmax 40 > 3; scale 30 > 100; add 30 > 1000; other 5 > 6"},
              {"random > 33; gelu 33 > 44; argmax 44 > 3; scale 33 > 150; add 33 > 1001; other 5 > 6"});
   ASSERT_TRUE(verdict.ok()) << verdict.status();
-  ASSERT_EQ(verdict->spread_size(), 4);
-  EXPECT_EQ(verdict->spread(0).operation(), "gelu");
-  EXPECT_EQ(verdict->spread(1).depth(), 2);
-  EXPECT_EQ(verdict->spread(0).parent(), -1);
-  EXPECT_EQ(verdict->spread(1).parent(), 0);
-  EXPECT_NEAR(verdict->spread(0).input_difference(), 3 / std::sqrt(33 * 33 + 14), 1e-3);
-  EXPECT_NEAR(verdict->spread(0).relative_difference(), 4 / std::sqrt(44 * 44 + 14), 1e-3);
-  EXPECT_EQ(verdict->spread(1).relative_difference(), 0);
-  EXPECT_EQ(verdict->num_swallow_after(), 1);
   EXPECT_THAT(FormatOrigin(*verdict),
               HasSubstr("\nhow it spreads:\n"
                         "  gelu: 0.09 -> 0.091\n"
@@ -364,17 +347,6 @@ TEST_F(OriginOfHandWrittenLogs, OfARandomProgramTheWrongOperationOrInputIsNamed)
           << trial << ", part " << part;
     }
   }
-}
-
-TEST_F(OriginOfHandWrittenLogs, TheSentenceSaysWhetherItIsTheProgram) {
-  const std::string program = "on all ranks, so it is the program and not a device";
-  const auto verdict = [&](const Ranks& a, const Ranks& b) { return FindIn(a, b)->verdict(); };
-  EXPECT_THAT(verdict({"f 5 > 10", "f 5 > 10"}, {"f 5 > 11", "f 5 > 11"}), HasSubstr(program));
-  EXPECT_THAT(verdict({"f 5 > 10", "f 5 > 10"}, {"f 5 > 10", "f 5 > 11"}), HasSubstr("on rank 1 alone"));
-  // One rank's network would do.
-  EXPECT_THAT(verdict({"sum& 5 > 10", "sum& 5 > 10"}, {"sum& 5 > 11", "sum& 5 > 11"}),
-              Not(HasSubstr(program)));
-  EXPECT_THAT(verdict({"f 5 > 10", "f 5 > 10"}, {"f 6 > 11", "f 6 > 11"}), Not(HasSubstr(program)));
 }
 
 TEST_F(OriginOfHandWrittenLogs, NamesThatAreNoUtf8StayOutOfTheVerdict) {
@@ -521,17 +493,6 @@ TEST_F(OriginOfHandWrittenLogs, RanksThatLeftNothingAreMissed) {
   EXPECT_THAT(Summary(verdict), AllOf(HasSubstr("UNKNOWN: "), HasSubstr("nothing of rank 1")));
   EXPECT_EQ(verdict->problems_size(), 3);
   EXPECT_EQ(verdict->world_size(), 2);
-}
-
-TEST_F(OriginOfHandWrittenLogs, OfOtherNumbersOfRanksThoseOfBothAreCompared) {
-  for (const size_t more : {0, 1}) {
-    const auto verdict = FindIn(std::vector<std::string>(2 - more, "f 10 > 30"),
-                                std::vector<std::string>(1 + more, "f 10 > 30"));
-    ASSERT_TRUE(verdict.ok()) << verdict.status();
-    EXPECT_THAT(verdict->problems(), ::testing::Contains(absl::StrCat(
-                                         "the reference has ", 2 - more, " ranks, and the current run ",
-                                         1 + more, ": only ranks of both are compared")));
-  }
 }
 
 TEST_F(OriginOfHandWrittenLogs, WhatACutLogHoldsIsUsedAndItsEndIsSaid) {

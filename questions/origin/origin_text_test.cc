@@ -93,8 +93,7 @@ TEST(FormatSentence, SaysWhatIsKnownOfTheOperation) {
               verdict.set_largest_unseen_in("adam\t");
             },
             "cannot tell: no operation differs by more than rounding explains, of 7 on 2 ranks; faults below "
-            "0.001 "
-            "of an output (median; at most 0.25, in adam\\t) are not excluded"}}) {
+            "0.001 of an output (median; at most 0.25, in adam\\t) are not excluded"}}) {
     OriginVerdict verdict = LinearOfOneRank();
     change(verdict);
     EXPECT_EQ(FormatSentence(verdict), text);
