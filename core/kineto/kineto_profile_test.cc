@@ -99,6 +99,7 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
           event.category = "cuda_runtime";
           event.name = "cudaLaunchKernel";
           event.correlation = below(6);
+          event.id = below(2) - 1;
           if (event.correlation > 0) num_duplicates += !calls.emplace(event.correlation, event).second;
           break;
         default:
@@ -113,12 +114,16 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
     }
     std::multiset<Activity> expected[2], found[2];
     std::map<int64_t, std::vector<std::tuple<int64_t, int64_t, std::string, int64_t>>> ranges, read_ranges;
+    std::set<int64_t> threads, read_threads;  // of ranges, and of calls that can be told apart
     int64_t num_steps = 0, first = INT64_MAX, last = 0;
     for (const Written& event : events) {
       const int64_t end = event.start + std::max<int64_t>(0, event.duration);
+      const bool is_host = event.category != "kernel" && event.category != "gpu_memcpy";
+      if (is_host && (event.category != "cuda_runtime" || event.correlation > 0))
+        threads.insert(event.thread);
       first = std::min(first, 1000 * event.start);
       last = std::max(last, 1000 * end);
-      if (event.category == "kernel" || event.category == "gpu_memcpy") {
+      if (!is_host) {
         const auto call = calls.find(event.correlation);
         const bool has_call = event.correlation > 0 && call != calls.end();
         num_early += has_call && event.start < call->second.start;
@@ -173,6 +178,7 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
     int64_t num_ranges = 0;
     for (const Profile::Thread& thread : profile.threads) {
       num_ranges += static_cast<int64_t>(thread.ranges.size());
+      read_threads.insert(thread.tid);
       for (size_t i = 0; i < thread.ranges.size(); ++i) {
         const Profile::Range& range = thread.ranges[i];
         const std::string& name = profile.labels[range.label].text;
@@ -180,11 +186,13 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
       }
     }
     EXPECT_EQ(read_ranges, ranges) << trial;
+    EXPECT_EQ(read_threads, threads) << trial;
     EXPECT_EQ(profile.num_ranges, num_ranges);
     EXPECT_EQ(profile.num_steps, num_steps);
     EXPECT_EQ(profile.first_time, first);
     EXPECT_EQ(profile.last_time, last);
     EXPECT_EQ(profile.rank, 7);
+    for (const Profile::Kernel& kernel : profile.kernels) EXPECT_EQ(kernel.process, 0);
     ASSERT_EQ(profile.processes.size(), 1u);
     EXPECT_EQ(profile.processes[0].rank, 7);
     std::vector<std::string> notes;
@@ -267,6 +275,32 @@ TEST(KinetoProfile, CollectivesAreOfTheirKernelAndElseOfTheirOp) {
       }
     }
   }
+}
+
+TEST(KinetoProfile, CollectivesOfOneKindAreAlikeInAllThatIsTold) {
+  const std::vector<std::pair<std::string, std::string>> same = {{"Collective name", R"("a")"},
+                                                                 {"dtype", R"("Float")"},
+                                                                 {"Process Group Name", R"("1")"},
+                                                                 {"Process Group Ranks", R"("2")"},
+                                                                 {"In msg nelems", "1"},
+                                                                 {"Out msg nelems", "2"},
+                                                                 {"Group size", "11"}};
+  // Texts that follow each other are the same together.
+  std::vector<std::vector<std::pair<std::string, std::string>>> all(8, same);
+  const std::string other[] = {R"("b")", R"("Half")", R"("12")", R"("22")", "12", "21", "1"};
+  for (size_t i = 0; i < 7; ++i) all[i + 1][i].second = other[i];
+  all[3][3].second = R"("")";
+  all[6][6].second = "1";
+  std::vector<Written> events;
+  for (const auto& told : {all[0], all[0], all[1], all[2], all[3], all[4], all[5], all[6], all[7]}) {
+    Written& event = events.emplace_back(Written{"kernel", "nccl"});
+    for (const auto& [key, value] : told)
+      absl::StrAppend(&event.more, event.more.empty() ? "" : ",", "\"", key, "\":", value);
+  }
+  std::vector<uint32_t> kinds;
+  for (const Profile::Collective& collective : Read(TextOf(events)).collectives)
+    kinds.push_back(collective.kind);
+  EXPECT_THAT(kinds, ElementsAre(0, 0, 1, 2, 3, 4, 5, 6, 7));
 }
 
 TEST(KinetoProfile, FramesThatTellNothingAreNoRanges) {

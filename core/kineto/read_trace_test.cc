@@ -76,13 +76,18 @@ TEST(ReadTrace, HeadersAreReadBeforeAndAfterTheEvents) {
   EXPECT_EQ(read.header.base_nanoseconds, 1751410836000000000);
 }
 
-TEST(ReadTrace, ABaseThatIsNoTimeIsLeftOutAndSaid) {
-  for (const char* const base : {"1", "0", "-5", "null"}) {
-    const Read read = ReadFileOf(
-        absl::StrCat(R"({"baseTimeNanoseconds": )", base, R"(, "traceEvents": [)", Named("a"), "]}"));
-    EXPECT_EQ(read.header.base_nanoseconds, base == std::string("1") ? 1 : 0);
-    EXPECT_EQ(read.header.notes.size(), base == std::string("1") ? 0 : 1) << base;
+TEST(ReadTrace, WhatIsWrongInAHeaderIsLeftOutAndSaid) {
+  const auto header = [](const std::string& members) {
+    return ReadFileOf(absl::StrCat("{", members, R"(, "traceEvents": [)", Named("a"), "]}")).header;
+  };
+  EXPECT_EQ(header(R"("baseTimeNanoseconds": 1)").base_nanoseconds, 1);
+  for (const char* const base : {"0", "-5", "null"}) {
+    const TraceHeader read = header(absl::StrCat(R"("baseTimeNanoseconds": )", base));
+    EXPECT_EQ(read.base_nanoseconds, 0);
+    EXPECT_THAT(read.notes, ElementsAre("baseTimeNanoseconds is no time")) << base;
   }
+  EXPECT_THAT(header(R"("deviceProperties": [1 2])").notes, ElementsAre("deviceProperties is no JSON"));
+  EXPECT_EQ(header(R"("distributedInfo": {})").rank, -1);
 }
 
 TEST(ReadTrace, ListsOfEventsAndCompressedFilesAreTheSame) {

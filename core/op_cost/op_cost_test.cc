@@ -48,12 +48,19 @@ TEST(OpCost, Collectives) {
     std::string op;
     double flops, message, bus;
   };
-  for (const CollectiveCase& c : std::vector<CollectiveCase>{{"all_reduce", 750, 4000, 6000},
-                                                             {"ncclAllReduce", 750, 4000, 6000},
-                                                             {"reduce_scatter", 750, 4000, 3000},
-                                                             {"all_gather", 0, 16000, 12000},
-                                                             {"all_to_all", 0, 4000, 3000},
-                                                             {"broadcast", 0, 4000, 4000}}) {
+  const CollectiveCase cases[] = {{"all_reduce", 750, 4000, 6000},
+                                  {"ncclAllReduce", 750, 4000, 6000},
+                                  {"allreduce_coalesced", 750, 4000, 6000},
+                                  {"reduce_scatter", 750, 4000, 3000},
+                                  {"_reduce_scatter_base", 750, 4000, 3000},
+                                  {"reduce_scatter_tensor", 750, 4000, 3000},
+                                  {"reduce", 750, 4000, 4000},
+                                  {"all_gather", 0, 16000, 12000},
+                                  {"all_to_all", 0, 4000, 3000},
+                                  {"broadcast", 0, 4000, 4000},
+                                  {"send", 0, 4000, 4000},
+                                  {"recv", 0, 4000, 4000}};
+  for (const CollectiveCase& c : cases) {
     const OpCost cost = CostOf(Op(c.op, {T({1000}), N("world_size", {4})}), kForward, std::nullopt);
     EXPECT_EQ(cost.flops, c.flops) << c.op;
     EXPECT_EQ(cost.message_bytes, c.message) << c.op;

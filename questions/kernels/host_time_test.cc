@@ -17,43 +17,41 @@
 namespace ott::kernels {
 namespace {
 
-TEST(HostTime, SelfTimeIsWithoutTheRangesWithin) {
-  const Profile profile =
-      ReadProfile(CaptureSql()
-                      .Range(1, 11, 0, 100, "forward")
-                      .Range(1, 11, 10, 60, "linear, seq = 1, sizes = [[2, 3]]")
-                      .Range(1, 11, 11, 59, R"({"op":"linear","direction":"forward","seq":1})")
-                      .Range(1, 11, 20, 30, "layer:inner")
-                      .Range(1, 11, 60, 80, "linear, seq = 2, sizes = [[2, 3]]")
-                      .Range(1, 12, 0, 40, "autograd::engine::evaluate_function: LinearBackward0, op_id = 9")
-                      .Range(1, 12, 5, 35, "LinearBackward0, seq = 1")
-                      .Write("host.sqlite"))
-          .value();
+std::string HostTimes(const CaptureSql& sql) {
   std::string text;
-  EXPECT_TRUE(WriteHostTimes(profile, {}, 10, [&](std::string_view part) { text += part; }).ok());
-  EXPECT_EQ(text,
-            "kind dir name count total self share mean min max shapes flops gflops\n"
-            "op fprop linear 2 70 60 42.857 35 20 50 [[2,3]] na na\n"
-            "op bprop LinearBackward0 1 40 40 28.571 40 40 40 - na na\n"
-            "range - forward 1 100 30 21.429 100 100 100 - - -\n"
-            "layer - inner 1 10 10 7.1429 10 10 10 - - -\n");
+  EXPECT_TRUE(
+      WriteHostTimes(ReadProfile(sql.Write("host.sqlite")).value(), {}, -1, [&](std::string_view part) {
+        text += part;
+      }).ok());
+  return text;
+}
+
+TEST(HostTime, SelfTimeIsWithoutTheRangesWithin) {
+  EXPECT_EQ(
+      HostTimes(CaptureSql()
+                    .Range(1, 11, 0, 100, "forward")
+                    .Range(1, 11, 10, 60, "linear, seq = 1, sizes = [[2, 3]]")
+                    .Range(1, 11, 11, 59, R"({"op":"linear","direction":"forward","seq":1})")
+                    .Range(1, 11, 20, 30, "layer:inner")
+                    .Range(1, 11, 60, 80, "linear, seq = 2, sizes = [[2, 3]]")
+                    .Range(1, 12, 0, 40, "autograd::engine::evaluate_function: LinearBackward0, op_id = 9")
+                    .Range(1, 12, 5, 35, "LinearBackward0, seq = 1")),
+      "kind dir name count total self share mean min max shapes flops gflops\n"
+      "op fprop linear 2 70 60 42.857 35 20 50 [[2,3]] na na\n"
+      "op bprop LinearBackward0 1 40 40 28.571 40 40 40 - na na\n"
+      "range - forward 1 100 30 21.429 100 100 100 - - -\n"
+      "layer - inner 1 10 10 7.1429 10 10 10 - - -\n");
 }
 
 TEST(HostTime, OpsWithinBackwardNodesAreOfTheBackwardPass) {
-  const Profile profile =
-      ReadProfile(CaptureSql()
-                      .Range(1, 11, 0, 10, "aten::mm, seq = 1, sizes = [[2, 3], [3, 4]]")
-                      .Range(1, 12, 0, 40, "autograd::engine::evaluate_function: MmBackward0, op_id = 9")
-                      .Range(1, 12, 5, 35, "MmBackward0, seq = 1")
-                      .Range(1, 12, 6, 16, "aten::mm, seq = 2, sizes = [[2, 3], [3, 4]]")
-                      .Range(1, 12, 7, 15, R"({"op":"aten::mm","direction":"forward","seq":2})")
-                      .Range(1, 12, 20, 34, "aten::t, seq = 3, sizes = [[2, 3]]")
-                      .Range(1, 12, 50, 55, "aten::mm, seq = 4, sizes = [[2, 3], [3, 4]]")
-                      .Write("backward.sqlite"))
-          .value();
-  std::string text;
-  EXPECT_TRUE(WriteHostTimes(profile, {}, 10, [&](std::string_view part) { text += part; }).ok());
-  EXPECT_EQ(text,
+  EXPECT_EQ(HostTimes(CaptureSql()
+                          .Range(1, 11, 0, 10, "aten::mm, seq = 1, sizes = [[2, 3], [3, 4]]")
+                          .Range(1, 12, 0, 40, "autograd::engine::evaluate_function: MmBackward0, op_id = 9")
+                          .Range(1, 12, 5, 35, "MmBackward0, seq = 1")
+                          .Range(1, 12, 6, 16, "aten::mm, seq = 2, sizes = [[2, 3], [3, 4]]")
+                          .Range(1, 12, 7, 15, R"({"op":"aten::mm","direction":"forward","seq":2})")
+                          .Range(1, 12, 20, 34, "aten::t, seq = 3, sizes = [[2, 3]]")
+                          .Range(1, 12, 50, 55, "aten::mm, seq = 4, sizes = [[2, 3], [3, 4]]")),
             "kind dir name count total self share mean min max shapes flops gflops\n"
             "op bprop MmBackward0 1 40 16 29.091 40 40 40 - na na\n"
             "op fprop mm 2 15 15 27.273 7 5 10 [[2,3],[3,4]] 96 6.4\n"
@@ -62,18 +60,12 @@ TEST(HostTime, OpsWithinBackwardNodesAreOfTheBackwardPass) {
 }
 
 TEST(HostTime, OpsOfOtherShapesHaveRowsAndFlopsOfTheirOwn) {
-  const Profile profile =
-      ReadProfile(CaptureSql()
-                      .Range(1, 11, 0, 10, "linear, seq = 1, sizes = [[2, 3], [4, 3]]")
-                      .Range(1, 11, 1, 9,
-                             R"({"op":"linear","args":[{"name":"input","dtype":"float32","shape":[2,3]},)"
-                             R"({"name":"weight","dtype":"float32","shape":[4,3]}],"seq":1})")
-                      .Range(1, 11, 20, 50, "linear, seq = 2, sizes = [[8, 3], [4, 3]]")
-                      .Write("shapes.sqlite"))
-          .value();
-  std::string text;
-  EXPECT_TRUE(WriteHostTimes(profile, {}, 10, [&](std::string_view part) { text += part; }).ok());
-  EXPECT_EQ(text,
+  EXPECT_EQ(HostTimes(CaptureSql()
+                          .Range(1, 11, 0, 10, "linear, seq = 1, sizes = [[2, 3], [4, 3]]")
+                          .Range(1, 11, 1, 9,
+                                 R"({"op":"linear","args":[{"name":"input","dtype":"float32","shape":[2,3]},)"
+                                 R"({"name":"weight","dtype":"float32","shape":[4,3]}],"seq":1})")
+                          .Range(1, 11, 20, 50, "linear, seq = 2, sizes = [[8, 3], [4, 3]]")),
             "kind dir name count total self share mean min max shapes flops gflops\n"
             "op fprop linear 1 30 30 75 30 30 30 [[8,3],[4,3]] 192 6.4\n"
             "op fprop linear 1 10 10 25 10 10 10 [[2,3],[4,3]] 48 4.8\n");
@@ -110,9 +102,7 @@ TEST(HostTime, SelfTimeOfAnyRangesIsWhatNoneWithinTakes) {
       expected[range.name] = {range.end - range.start, range.end - range.start};
       open.push_back(range);
     }
-    const Profile profile = ReadProfile(sql.Write("any.sqlite")).value();
-    std::string text;
-    EXPECT_TRUE(WriteHostTimes(profile, {}, -1, [&](std::string_view part) { text += part; }).ok());
+    const std::string text = HostTimes(sql);
     for (const auto& [name, times] : expected) {
       EXPECT_THAT(text,
                   ::testing::HasSubstr(absl::StrCat(" ", name, " 1 ", times.first, " ", times.second, " ")));

@@ -336,58 +336,6 @@ TEST(KernelJoin, OneGraphLaunchHasManyKernels) {
   EXPECT_EQ(joined.text(joined.context(1).phase), "step");
 }
 
-TEST(KernelJoin, BackwardOnAnotherThreadInheritsFromItsForwardOp) {
-  const Joined joined(CaptureSql()
-                          .Range(1, 11, 90, 210, "layer:net")
-                          .Range(1, 11, 95, 205, "layer:fc1")
-                          .Range(1, 11, 98, 202, "{'traceMarker': ['train.py:12']}")
-                          .Range(1, 11, 100, 200, "aten::linear, seq = 10, sizes = [[2, 3], [4, 3]]")
-                          .Range(1, 11, 120, 130, "aten::t, seq = 10, sizes = [[4, 3]]")
-                          .Range(1, 11, 140, 190, "aten::addmm, seq = 11, sizes = [[4], [2, 3], [3, 4]]")
-                          .Kernel(1, 11, 150, 300, 10, "gemm", 1)
-                          .Range(1, 12, 500, 600, "autograd::engine::evaluate_function: AddmmBackward0")
-                          .Range(1, 12, 510, 590, "AddmmBackward0, seq = 11, sizes = [[2, 4]]")
-                          .Range(1, 12, 520, 530, "aten::mm, sizes = [[2, 4], [4, 3]]")
-                          .Kernel(1, 12, 525, 700, 10, "gemm", 2)
-                          // The same number in another process, which must not be taken.
-                          .Range(2, 11, 400, 450, "aten::foreign, seq = 11"));
-  EXPECT_EQ(joined.context(0).direction, OpDirection::kForward);
-  EXPECT_EQ(joined.launch(0).sequence_number, 11);
-  EXPECT_EQ(joined.launch(0).other_sequence_number, 10);
-  const LaunchContext& backward = joined.context(1);
-  EXPECT_EQ(backward.direction, OpDirection::kBackward);
-  EXPECT_EQ(joined.launch(1).sequence_number, 11);
-  EXPECT_EQ(joined.op(backward.forward_op), "addmm");
-  EXPECT_EQ(joined.op(backward.op), "mm");
-  EXPECT_EQ(joined.text(backward.layer), "net:fc1");
-  EXPECT_EQ(joined.text(backward.source), "train.py:12");
-}
-
-TEST(KernelJoin, OurLabelsComeInPairsAndShowZeroWithinBackward) {
-  const Joined joined(
-      CaptureSql()
-          .Range(1, 11, 90, 210, "layer:fc1")
-          .Range(1, 11, 100, 200, "linear, seq = 12, sizes = [[2, 3], [4, 3]]")
-          .Range(1, 11, 101, 199,
-                 R"({"op":"linear","module":"fc1","direction":"forward","seq":12,"source":"a.cc:1"})")
-          .Kernel(1, 11, 150, 1000, 10, "k", 1)
-          .Range(1, 11, 295, 405, "layer:elsewhere")
-          .Range(1, 11, 300, 400, "LinearBackward0, seq = 12, sizes = [[2, 4]]")
-          .Range(1, 11, 301, 399,
-                 R"({"op":"LinearBackward0","direction":"backward","seq":12,"source":"a.cc:9"})")
-          .Range(1, 11, 310, 390, "mm, seq = 0, sizes = [[2, 4], [4, 3]]")
-          .Range(1, 11, 311, 389, R"({"op":"mm","direction":"backward","seq":0})")
-          .Kernel(1, 11, 350, 1100, 10, "k", 2));
-  const LaunchContext& backward = joined.context(1);
-  EXPECT_EQ(joined.op(backward.backward), "LinearBackward0");
-  EXPECT_EQ(joined.op(backward.marker), "mm");
-  EXPECT_EQ(joined.op(backward.forward_marker), "linear");
-  EXPECT_EQ(joined.text(backward.layer), "fc1");
-  EXPECT_EQ(joined.text(backward.source), "a.cc:1");
-  EXPECT_EQ(joined.launch(1).sequence_number, 12);
-  EXPECT_EQ(joined.launch(1).other_sequence_number, kNone);
-}
-
 TEST(KernelJoin, AMillionNestedRangesAreJoined) {
   CaptureSql sql;
   const std::string depth = "1000000";
