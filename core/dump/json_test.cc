@@ -1,4 +1,3 @@
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/no_threads_for_test.h"

@@ -315,6 +315,34 @@ TEST(SampledJob, HoldsTheTimesThatTheRulesSay) {
   }
 }
 
+TEST(SampledJob, ARankIsNotBlamedForWhatRanksThatAreAlikeDifferBy) {
+  Training training;
+  training.num_ranks = 2;
+  int64_t excess = 0;
+  training.forward_excess = [&](int rank, int) { return rank * excess * kMicrosecond; };
+  const auto verdict = [&](double watched_seconds, const std::vector<double>& taken_seconds = {0, 0}) {
+    std::vector<IterationSample> samples = training.Run();
+    for (IterationSample& sample : samples) {
+      sample.mutable_cpu_of_work()->set_cpu_seconds(3.1e-3);
+      sample.mutable_cpu_of_work()->set_watched_seconds(watched_seconds);
+      sample.mutable_cpu_of_work()->set_taken_seconds(taken_seconds[sample.rank()]);
+    }
+    return AnswerWhatIf(*MakeJob(samples)).verdict();
+  };
+  excess = 200;
+  EXPECT_EQ(Ask(training).verdict(), WHAT_IF_RANKS);
+  // But that mending it saves something is not excluded.
+  EXPECT_EQ(verdict(100), WHAT_IF_CANNOT_TELL);
+  excess = 600;
+  EXPECT_EQ(verdict(100), WHAT_IF_RANKS);
+  // Something may slow down a CPU for so long.
+  EXPECT_EQ(verdict(0.1), WHAT_IF_CANNOT_TELL);
+  // One rank may have waited longer than the other for its CPU, or longer at the wrong time.
+  EXPECT_EQ(verdict(100, {0, 0.5e-3}), WHAT_IF_CANNOT_TELL);
+  EXPECT_EQ(verdict(100, {2e-3, 2e-3}), WHAT_IF_CANNOT_TELL);
+  EXPECT_EQ(verdict(100, {0.1e-3, 0.1e-3}), WHAT_IF_RANKS);
+}
+
 TEST(SampledJob, SlowRankIsBlamedAndWhatItsRepairSavesIsWhatItCosts) {
   Training training;
   training.forward_excess = [](int rank, int) { return rank == 1 ? 3000 * kMicrosecond : 0; };
