@@ -277,26 +277,31 @@ TEST(KinetoProfile, CollectivesAreOfTheirKernelAndElseOfTheirOp) {
   }
 }
 
-TEST(KinetoProfile, CollectivesOfOneKindAreAlikeInAllThatIsTold) {
-  const std::vector<std::pair<std::string, std::string>> same = {{"Collective name", R"("a")"},
-                                                                 {"dtype", R"("Float")"},
-                                                                 {"Process Group Name", R"("1")"},
-                                                                 {"Process Group Ranks", R"("2")"},
-                                                                 {"In msg nelems", "1"},
-                                                                 {"Out msg nelems", "2"},
-                                                                 {"Group size", "11"}};
-  // Texts that follow each other are the same together.
-  std::vector<std::vector<std::pair<std::string, std::string>>> all(8, same);
-  const std::string other[] = {R"("b")", R"("Half")", R"("12")", R"("22")", "12", "21", "1"};
-  for (size_t i = 0; i < 7; ++i) all[i + 1][i].second = other[i];
-  all[3][3].second = R"("")";
-  all[6][6].second = "1";
-  std::vector<Written> events;
-  for (const auto& told : {all[0], all[0], all[1], all[2], all[3], all[4], all[5], all[6], all[7]}) {
-    Written& event = events.emplace_back(Written{"kernel", "nccl"});
-    for (const auto& [key, value] : told)
-      absl::StrAppend(&event.more, event.more.empty() ? "" : ",", "\"", key, "\":", value);
+// Returns the event with these arguments twice, and with each of them changed.
+std::vector<Written> WithEachChanged(const Written& event,
+                                     const std::vector<std::pair<std::string, std::string>>& same,
+                                     const std::vector<std::string>& changed) {
+  std::vector<Written> events(same.size() + 2, event);
+  for (size_t i = 0; i < events.size(); ++i) {
+    for (size_t k = 0; k < same.size(); ++k)
+      absl::StrAppend(&events[i].more, k == 0 ? "" : ",", "\"", same[k].first,
+                      "\":", i == k + 2 ? changed[k] : same[k].second);
   }
+  return events;
+}
+
+TEST(KinetoProfile, CollectivesOfOneKindAreAlikeInAllThatIsTold) {
+  // Neighbours that are changed are the same together.
+  const std::vector<Written> events =
+      WithEachChanged({"kernel", "nccl"},
+                      {{"Collective name", R"("a")"},
+                       {"dtype", R"("Float")"},
+                       {"Process Group Name", R"("1")"},
+                       {"Process Group Ranks", R"("2")"},
+                       {"In msg nelems", "1"},
+                       {"Out msg nelems", "2"},
+                       {"Group size", "11"}},
+                      {R"("b")", R"("Half")", R"("12")", R"("22")", "12", "22", "211"});
   std::vector<uint32_t> kinds;
   for (const Profile::Collective& collective : Read(TextOf(events)).collectives)
     kinds.push_back(collective.kind);
@@ -375,38 +380,20 @@ TEST(KinetoProfile, ArrowsAreSequenceNumbersWhereThereAreNone) {
 }
 
 TEST(KinetoProfile, AnOpsLabelHoldsWhatIsSaidOfItsInputs) {
-  const std::map<std::string, std::string> same = {{"Input Dims", "[[2,3],[]]"},
-                                                   {"Input type", R"(["float","Scalar"])"},
-                                                   {"Input Strides", "[[3,1],[]]"},
-                                                   {"Concrete Inputs", R"(["","7"])"}};
-  const std::map<std::string, std::string> other = {{"Input Dims", "[[2,4],[]]"},
-                                                    {"Input type", R"(["double","Scalar"])"},
-                                                    {"Input Strides", "[[4,1],[]]"},
-                                                    {"Concrete Inputs", R"(["","8"])"}};
-  const auto op = [](const std::map<std::string, std::string>& args) {
-    Written event{"cpu_op", "aten::add"};
-    for (const auto& [key, value] : args)
-      absl::StrAppend(&event.more, event.more.empty() ? "" : ",", "\"", key, "\":", value);
-    return event;
-  };
-  std::vector<Written> events = {op(same), op(same)};
-  for (const auto& [key, value] : other) {
-    std::map<std::string, std::string> args = same;
-    args[key] = value;
-    events.push_back(op(args));
-  }
-  std::map<std::string, std::string> without_inputs = same;
-  without_inputs.erase("Concrete Inputs");
-  events.push_back(op(without_inputs));
+  const std::vector<std::pair<std::string, std::string>> same = {{"Input Dims", "[[2,3],[]]"},
+                                                                 {"Input type", R"(["float","Scalar"])"},
+                                                                 {"Input Strides", "[[3,1],[]]"},
+                                                                 {"Concrete Inputs", R"(["","7"])"}};
+  std::vector<Written> events = WithEachChanged(
+      {"cpu_op", "aten::add"}, same, {"[[2,4],[]]", R"(["double","Scalar"])", "[[4,1],[]]", R"(["","8"])"});
+  events.push_back(WithEachChanged({"cpu_op", "aten::add"}, {same[0], same[1], same[2]}, {"", "", ""})[0]);
   const Profile profile = Read(TextOf(events));
   std::vector<uint32_t> labels;
   for (const Profile::Range& range : profile.threads.at(0).ranges) labels.push_back(range.label);
   EXPECT_THAT(labels, ElementsAre(0, 0, 1, 2, 3, 4, 5));
   const kernels::OpLabel& label = profile.labels[0];
-  EXPECT_EQ(label.shapes, same.at("Input Dims"));
-  EXPECT_EQ(label.types, same.at("Input type"));
-  EXPECT_EQ(label.strides, same.at("Input Strides"));
-  EXPECT_EQ(label.inputs, same.at("Concrete Inputs"));
+  const std::string told[] = {label.shapes, label.types, label.strides, label.inputs};
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(told[i], same[i].second) << same[i].first;
   EXPECT_FALSE(label.description.tensors_only);
   EXPECT_TRUE(profile.labels[5].description.tensors_only);
 }

@@ -99,12 +99,6 @@ TEST(ReadTrace, ListsOfEventsAndCompressedFilesAreTheSame) {
   EXPECT_THAT(ReadFileOf("\xef\xbb\xbf " + list).names, ElementsAre("a", "b"));
 }
 
-TEST(ReadTrace, BracketsAndQuotesInTextsEndNothing) {
-  const Read read = ReadFileOf(absl::StrCat("[", Named(R"(}],{\"\\)"), ",", Named(R"(\u0041 \n)"), "]"));
-  EXPECT_THAT(read.names, ElementsAre("}],{\"\\", "A \n"));
-  EXPECT_THAT(read.header.notes, IsEmpty());
-}
-
 TEST(ReadTrace, EventsBeyondWindowsAreWhole) {
   const std::string name(3'000'000, 'n');
   std::string list = absl::StrCat("[", Named("a"));
@@ -159,26 +153,30 @@ TEST(ReadTrace, NumbersThatAreNoneAreLeftOutAndCounted) {
   EXPECT_THAT(read.header.notes[0], HasSubstr("4 events have a number that is NaN"));
 }
 
-TEST(ReadTrace, EventsThatAreNoJsonAreLeftOutAndTheOthersStay) {
-  const Read read =
-      ReadFileOf(absl::StrCat("[", Named("a"), R"(,{"name" "b"},{"name":"c" "ts":1},)", Named("d"), "]"));
-  EXPECT_THAT(read.names, ElementsAre("a", "d"));
-  ASSERT_EQ(read.header.notes.size(), 1U);
-  EXPECT_THAT(read.header.notes[0], HasSubstr("2 events are no JSON"));
-}
-
-TEST(ReadTrace, BytesThatAreNoUtf8AndControlCharactersAreReplaced) {
-  const Read read = ReadFileOf(absl::StrCat("[", Named("a\xff"), ",", Named("b\nc"), ",", Named("d"), "]"));
-  EXPECT_THAT(read.names, ElementsAre("a\xef\xbf\xbd", "b c", "d"));
-  ASSERT_EQ(read.header.notes.size(), 1U);
-  EXPECT_THAT(read.header.notes[0], HasSubstr("2 events have bytes that are no UTF-8"));
-}
-
-TEST(ReadTrace, StrayBytesBetweenEventsAreCounted) {
-  const Read read = ReadFileOf(absl::StrCat("[", Named("a"), " nul ", Named("b"), ",,", Named("c"), "]"));
-  EXPECT_THAT(read.names, ElementsAre("a", "b", "c"));
-  ASSERT_EQ(read.header.notes.size(), 1U);
-  EXPECT_THAT(read.header.notes[0], HasSubstr("3 bytes between events are no JSON"));
+TEST(ReadTrace, WhatIsNoJsonOrNoUtf8IsSaidAndTheOtherEventsStay) {
+  const struct {
+    std::string list;
+    std::vector<std::string> names;
+    std::string note;
+  } cases[] = {{absl::StrCat(Named("a"), R"(,{"name" "b"},{"name":"c" "ts":1},)", Named("d")),
+                {"a", "d"},
+                "2 events are no JSON"},
+               {absl::StrCat(Named("a\xff"), ",", Named("b\nc"), ",", Named("d")),
+                {"a\xef\xbf\xbd", "b c", "d"},
+                "2 events have bytes that are no UTF-8"},
+               {absl::StrCat(Named("a"), " nul ", Named("b"), ",,", Named("c")),
+                {"a", "b", "c"},
+                "3 bytes between events are no JSON"},
+               // Brackets and quotes in texts end nothing.
+               {absl::StrCat(Named(R"(}],{\"\\)"), ",", Named(R"(\u0041 \n)")), {"}],{\"\\", "A \n"}, ""}};
+  for (const auto& [list, names, note] : cases) {
+    const Read read = ReadFileOf("[" + list + "]");
+    EXPECT_EQ(read.names, names);
+    ASSERT_EQ(read.header.notes.size(), note.empty() ? 0u : 1u) << list;
+    if (!note.empty()) {
+      EXPECT_THAT(read.header.notes[0], HasSubstr(note));
+    }
+  }
 }
 
 TEST(ReadTrace, WhatIsNoTraceIsAnError) {
