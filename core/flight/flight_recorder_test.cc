@@ -101,48 +101,40 @@ TEST_F(FlightRecorderTest, OfAnyOperationsTheFileHoldsWhatWasDone) {
         {path_, rank, world_size, std::string(seed, 'h'), "job", 7, 32 << 10}, Clock([] { return now; }));
     FlightRecord expected;
     std::vector<FlightRecorder::Measurement*> measurements;
-    const std::map<std::string, std::vector<int>> members = {{"", {}}, {"g", {3, 1, 0, 1}}, {"unknown", {}}};
+    std::map<std::string, size_t> group_of;
+    std::map<std::tuple<std::string, std::string, FlightRole, std::string, int>, size_t> measurement_of;
     const auto add = [&] {
-      FlightRecord::Measurement measurement;
-      FlightOperation operation;
       const std::string name(std::vector<size_t>{0, 1, 1, 2, 70}[random() % 5], 'm');
-      measurement.role = operation.role = static_cast<FlightRole>(below(4));
-      if (operation.role >= FlightRole::kSend) operation.peer = below(3);
+      FlightOperation operation;
+      operation.role = static_cast<FlightRole>(below(4));
       operation.group = std::vector<std::string>{"", "g", "unknown"}[random() % 3];
-      operation.ranks = members.at(operation.group);
+      if (operation.group == "g") operation.ranks = {3, 1, 0, 1};
+      if (operation.role >= FlightRole::kSend) operation.peer = below(3);
       operation.kind = below(2) == 0 ? "" : "kind";
       operation.size = below(3) - 1;
       operation.synchronizes = below(2) == 0;
-      if (operation.role != FlightRole::kWork) {
-        const std::string group = operation.group.empty() ? "world" : operation.group;
-        const auto known = std::find_if(expected.groups.begin(), expected.groups.end(),
-                                        [&](const auto& other) { return other.name == group; });
-        measurement.group = static_cast<int>(known - expected.groups.begin());
-        if (known == expected.groups.end()) expected.groups.emplace_back().name = group;
-      }
-      measurement.name = name.substr(0, 63);
-      measurement.kind = operation.kind;
-      measurement.peer = operation.peer;
-      measurement.synchronizes = operation.synchronizes;
-      measurement.size = operation.size;
+      std::string group = operation.group.empty() ? "world" : operation.group;
+      if (operation.role == FlightRole::kWork) group.clear();
+      const auto [of_group, is_new_group] = group_of.try_emplace(group, expected.groups.size());
+      if (is_new_group && !group.empty()) expected.groups.emplace_back().name = group;
       FlightRecorder::Measurement* const added = recorder->Add(name, operation);
       ASSERT_EQ(added == nullptr, name.empty());
       expected.num_dropped += name.empty();
       if (name.empty()) return;
-      const auto same = std::find(measurements.begin(), measurements.end(), added);
-      const auto known =
-          std::find_if(expected.measurements.begin(), expected.measurements.end(), [&](const auto& other) {
-            return std::tie(other.name, other.kind, other.role, other.group, other.peer) ==
-                   std::tie(measurement.name, measurement.kind, measurement.role, measurement.group,
-                            measurement.peer);
-          });
-      ASSERT_EQ(same - measurements.begin(), known - expected.measurements.begin());
-      if (same != measurements.end()) {
-        known->size = operation.size;
-      } else {
+      const auto [known, is_new] = measurement_of.try_emplace(
+          {name.substr(0, 63), operation.kind, operation.role, group, operation.peer}, measurements.size());
+      if (is_new) {
         measurements.push_back(added);
-        expected.measurements.push_back(measurement);
+        FlightRecord::Measurement& measurement = expected.measurements.emplace_back();
+        measurement.name = name.substr(0, 63);
+        measurement.kind = operation.kind;
+        measurement.role = operation.role;
+        measurement.group = static_cast<int>(of_group->second);
+        measurement.peer = operation.peer;
+        measurement.synchronizes = operation.synchronizes;
       }
+      ASSERT_EQ(added, measurements[known->second]);
+      expected.measurements[known->second].size = operation.size;
     };
     for (int i = 0, size = below(1000); i < size; ++i) {
       now += static_cast<uint64_t>(below(3));
