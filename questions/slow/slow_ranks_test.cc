@@ -98,7 +98,7 @@ class AnyRanks {
   void MakeMeasurements() {
     measured_.clear();
     const int count = OnceIn(8) ? 12 : Below(7);
-    const bool is_slow_in_all = OnceIn(4);
+    const bool is_slow_in_all = OnceIn(3), are_inside = OnceIn(2);  // of each other
     for (int i = 0; i < count; ++i) {
       Measured& measured = measured_.emplace_back();
       measured.measurement.set_name(absl::StrCat("m", i));
@@ -108,8 +108,9 @@ class AnyRanks {
       measured.seconds = Any({1e-5, 5e-5, 1e-3, 1e-3, 1e-2});
       measured.more_of_slow = measured.seconds * Any({0, 0, 0.03, 0.06, 0.09, 0.15, 0.5, 2});
       if (!is_slow_in_all) continue;
-      measured.measurement.set_outermost(true);
-      measured.measurement.set_sampled(false);
+      measured.measurement.set_outermost(!are_inside);
+      measured.measurement.set_sampled(are_inside);
+      if (are_inside) measured.measurement.set_outer(absl::StrCat("m", i + 1));
       measured.seconds = 1e-3;
       measured.more_of_slow = Any({0.8e-3, 1e-3});
     }
@@ -322,7 +323,7 @@ class RanksByDefinition {
 TEST(SlowRanks, AreWhatTheRulesSay) {
   std::mt19937 random(1);
   std::map<std::string, int> seen;
-  for (int job = 0; job < 400; ++job) {
+  for (int job = 0; job < 600; ++job) {
     const ClusterSummary summary = AnyRanks(random).Make();
     const double error_share = job % 2 == 0 ? 1 : 0.05;
     const ClusterStats stats = JudgeRanks(summary, 0, error_share);
