@@ -13,10 +13,8 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/config.h"
 #include "ott/core/base/file.h"
-#include "ott/core/tensor/value.h"
 #include "ott/questions/right/compare/compare_runs.h"
 #include "ott/questions/right/compare/runs_report.h"
-#include "ott/questions/right/layout/tree_layout.h"
 
 namespace ott::compare {
 namespace {
@@ -83,9 +81,6 @@ TEST(CompareCheckpoints, EachFaultIsNamedFirst) {
     EXPECT_THAT(text, HasSubstr(state)) << file;
     EXPECT_THAT(text, HasSubstr(first)) << file;
     EXPECT_THAT(text, HasSubstr("verdict: different")) << file;
-    for (const char* const other : {"whole_legacy.pt", "dcp_1", "dcp_2"}) {
-      EXPECT_THAT(Text(other, file), HasSubstr(first)) << file << " " << other;
-    }
   }
 }
 
@@ -165,33 +160,6 @@ TEST(CompareCheckpoints, LayersAndExpertsThatMegatronCoreStacksAreThoseOfHugging
     EXPECT_EQ(different.verdict(), Verdict::kDifferent) << ToText(different);
     EXPECT_EQ(different.dumps[0].num_failures, 1);
   }
-}
-
-TEST(CompareCheckpoints, AStackOfLayersIsTakenApart) {
-  RunLayout layout;
-  StackedTensors* const stacked = layout.add_stacked();
-  stacked->set_path("*layers.mlp.{of}");
-  stacked->set_each("*layers.{number}.mlp.{of}");
-  layout.add_tensors()->set_path("*");
-  const float numbers[] = {0, 1, 2, 3, 4, 5};
-  const Value tree =
-      ValueMap{{"model", ValueMap{{"layers.mlp.weight", TensorView(numbers, {2, 3})}}}, {"step", 1}};
-  std::vector<std::string> problems;
-  const absl::StatusOr<Value> wholes = crosscheck::ToWholes(tree, layout, &problems);
-  ASSERT_TRUE(wholes.ok()) << wholes.status();
-  EXPECT_THAT(problems, testing::IsEmpty());
-  ASSERT_EQ(wholes->map().size(), 3);
-  const TensorView& second = wholes->map().Find("model.layers.1.mlp.weight")->tensor().view;
-  EXPECT_EQ(second.shape(), Dims({3}));
-  EXPECT_EQ(static_cast<const float*>(second.data())[0], 3);
-  // By columns, and with a name that its path has not.
-  stacked->set_dim(1);
-  EXPECT_EQ(crosscheck::ToWholes(tree, layout, &problems)->map().size(), 4);
-  stacked->set_dim(2);
-  EXPECT_THAT(crosscheck::ToWholes(tree, layout, &problems).status().message(),
-              HasSubstr("'model.layers.mlp.weight' is [2, 3] and has no dimension 2"));
-  stacked->set_each("{layer}");
-  EXPECT_THAT(crosscheck::ToWholes(tree, layout, &problems).status().message(), HasSubstr("{layer}"));
 }
 
 TEST(CompareCheckpoints, ANameThatIsLikeNoRuleIsListedAndNoPass) {
