@@ -92,7 +92,9 @@ void AddResults(const TreeComparison& comparison, const TensorSelection& selecti
     verdict.set_tensor(result.path);
     verdict.set_tensor_position(verdict.num_tensors() - 1);
     if (!tensor.has_figures()) {
-      AddReason(absl::StrCat(result.path, ": ", verdict.tensor_errors().rbegin()->problem()), verdict);
+      const std::string& problem = verdict.tensor_errors().rbegin()->problem();
+      AddReason(result.path.empty() ? "nothing to compare" : absl::StrCat(result.path, ": ", problem),
+                verdict);
       continue;
     }
     verdict.set_atol(tensor.tolerance.atol);
