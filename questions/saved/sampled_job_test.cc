@@ -343,7 +343,7 @@ TEST(SampledJob, ARankIsNotBlamedForWhatRanksThatAreAlikeDifferBy) {
   EXPECT_EQ(verdict(100, {0.1e-3, 0.1e-3}), WHAT_IF_RANKS);
 }
 
-TEST(SampledJob, SlowRankIsBlamedAndWhatItsRepairSavesIsWhatItCosts) {
+TEST(SampledJob, SlowRankOrHostIsBlamedAndWhatItsRepairSavesIsWhatItCosts) {
   Training training;
   training.forward_excess = [](int rank, int) { return rank == 1 ? 3000 * kMicrosecond : 0; };
   const WhatIfAnswer answer = Ask(training);
@@ -354,6 +354,14 @@ TEST(SampledJob, SlowRankIsBlamedAndWhatItsRepairSavesIsWhatItCosts) {
   EXPECT_EQ(FormatWhatIfLine(answer),
             "what if: without rank 1 (node0)'s excess in \"forward\" an iteration takes 3.143 ms instead of "
             "6.143 ms (-49 %, 95 %: 49 to 49)");
+  training.has_hosts = true;
+  training.forward_excess = [](int rank, int) { return rank >= 2 ? 3000 * kMicrosecond : 0; };
+  const WhatIfAnswer of_host = Ask(training);
+  EXPECT_THAT(of_host.blamed_ranks(), ElementsAre(2, 3));
+  EXPECT_THAT(of_host.conclusion(), HasSubstr("host node1: like the others"));
+  ASSERT_EQ(of_host.by_host_size(), 2);
+  EXPECT_EQ(of_host.by_host(1).name(), "node1");
+  EXPECT_GT(of_host.by_host(1).saved(), 0.4);
 }
 
 TEST(SampledJob, WorkThatIsEvenOrUnevenIsNobodysFault) {
@@ -399,19 +407,6 @@ TEST(SampledJob, OfRanksThatNeverMeetThoseThatTakeLongestInSumAreTheJobsTime) {
               1e-9 * static_cast<double>(longest), 1e-4);
   EXPECT_LT(answer.replay_error(), 1e-9);
   EXPECT_THAT(answer.blamed_ranks(), IsEmpty());
-}
-
-TEST(SampledJob, SlowHostIsBlamed) {
-  Training training;
-  training.has_hosts = true;
-  training.noise = 0.05;
-  training.forward_excess = [](int rank, int) { return rank >= 2 ? 3000 * kMicrosecond : 0; };
-  const WhatIfAnswer answer = Ask(training);
-  EXPECT_THAT(answer.blamed_ranks(), ElementsAre(2, 3));
-  EXPECT_THAT(answer.conclusion(), HasSubstr("host node1: like the others"));
-  ASSERT_EQ(answer.by_host_size(), 2);
-  EXPECT_EQ(answer.by_host(1).name(), "node1");
-  EXPECT_GT(answer.by_host(1).saved(), 0.4);
 }
 
 // In "loss", rank 0 waits for rank 1 but leaves before rank 2 comes, and has the more time for "backward".
