@@ -122,6 +122,7 @@ TEST(AlignOps, PairsAsManyAsPossibleAndThenThoseOfOneShape) {
       for (unsigned i = 0; i < random() % 4 && !ops.empty(); ++i)
         ops.erase(ops.begin() + random() % ops.size());
     }
+    if (b.size() > 1 && random() % 4 == 0) b[1] = b[0];
     const LoggedOps log_a = LogOps(a), log_b = LogOps(b);
     const AlignedOps aligned = AlignOps(log_a, log_b);
     ASSERT_EQ(aligned.iterations.size(), b.size());
