@@ -68,6 +68,9 @@ TEST(PyProf, DictionariesAreKernelsWithTheirOpsAndFlops) {
             "2 5 1 encoder main.py:12 fprop 1 torch.nn.functional linear 10 - 1,2,3 32,1,1 0 7 -\n"
             "3 6 1 encoder main.py:12 fprop 0 torch.nn.functional linear 90 524288 1,2,3 32,1,1 0 7 -\n"
             "4 5 2 encoder main.py:12 bprop 0 torch.nn.functional linear 80 524288 1,2,3 32,1,1 0 7 -\n");
+  // The first kernel of a call has number 0, whatever was before.
+  const auto kernel = [](int sub) { return Line(1, kMarker, "a, seq = 5", 5, sub, "fprop", 1, "k"); };
+  EXPECT_EQ(TableOf(kernel(-1) + kernel(0) + kernel(1), "sub"), "sub\n0\n0\n1\n");
 }
 
 TEST(PyProf, WidthIsThatOfALine) {
