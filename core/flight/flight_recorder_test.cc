@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <random>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -297,6 +298,30 @@ TEST_F(FlightRecorderTest, SurvivesAKill) {
   EXPECT_NE(record.process, getpid());
   ASSERT_EQ(record.measurements.size(), 1u);
   EXPECT_TRUE(record.measurements[0].runs);
+}
+
+TEST_F(FlightRecorderTest, ATerminationIsNotedByItsSenderAndEndsTheProcess) {
+  std::string name;
+  std::getline(std::ifstream("/proc/self/comm"), name);
+  const int status = RunInChild([this] {
+    Create();
+    kill(getpid(), SIGTERM);
+  });
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+  EXPECT_EQ(Read().terminated_by, name);
+  EXPECT_GE(Read().terminated_ns, Read().beat_ns);
+}
+
+TEST(Process, IsReadAsTheKernelTellsOfIt) {
+  std::string text;
+  std::getline(std::ifstream("/proc/self/stat"), text);
+  // The state is the third field, and the start the 22nd; the second may hold anything, in brackets.
+  std::istringstream fields(text.substr(text.rfind(')') + 2));
+  std::vector<std::string> values;
+  for (std::string value; fields >> value;) values.push_back(value);
+  EXPECT_EQ(std::string(1, ReadProcess(getpid()).state), values.at(0));
+  EXPECT_EQ(std::to_string(ReadProcess(getpid()).started), values.at(19));
+  EXPECT_EQ(ReadProcess(-1).started, 0u);
 }
 
 TEST_F(FlightRecorderTest, AChildThatIsForkedWritesNothingThere) {
