@@ -71,6 +71,9 @@ TEST(OpCost, Collectives) {
   const OpCost alone = CostOf(Op("all_reduce", {T({1000})}), kForward, std::nullopt);
   EXPECT_EQ(alone.message_bytes, 4000);
   EXPECT_FALSE(alone.bus_bytes.has_value());
+  OpDescription part = Op("reduce_scatter_", {T({1000}), N("world_size", {4})});
+  part.module = "c10d";  // which tells the result alone
+  EXPECT_FALSE(CostOf(part, kForward, std::nullopt).message_bytes.has_value());
 }
 
 TEST(OpCost, AnUnknownOpIsNotFree) {
