@@ -100,13 +100,11 @@ TEST(CauseText, SaysWhereTheFirstThreeAre) {
   job.ranks[2].place = "";
   EXPECT_EQ(Describe(job, causes),
             "ranks 1-5 never left sum #7 of group dp (iteration 3); rank 1 is in \"load\" since 100 s; rank "
-            "3 is in "
-            "\"load\" since 100 s; ...");
+            "3 is in \"load\" since 100 s; ...");
   causes.erase(causes.begin(), causes.begin() + 2);
   EXPECT_EQ(Describe(job, causes),
             "ranks 1-3 never left sum #7 of group dp (iteration 3); rank 1 is in \"load\" since 100 s; rank "
-            "3 is in "
-            "\"load\" since 100 s");
+            "3 is in \"load\" since 100 s");
   causes.erase(causes.begin());
   EXPECT_EQ(Describe(job, {causes[1]}),
             "rank 1 never left sum #7 of group dp (iteration 3); it is in \"load\" since 100 s");

@@ -103,6 +103,8 @@ TEST(HangAnswer, SaysWhatWasFoundBeforeUnlessItIsTheSameHang) {
   now.set_answer(HangVerdict::CANNOT_TELL);
   EXPECT_EQ(AnswerHang(now, earlier).sentences_size(), 2);
   EXPECT_EQ(AnswerHang(std::nullopt, earlier).sentences_size(), 2);
+  EXPECT_THAT(AnswerHang(std::nullopt, std::nullopt).sentences(),
+              ElementsAre("Not recorded: no rank kept a flight recorder."));
 }
 
 TEST(HangAnswer, SaysWhereTheFirstTwoRanksToBlameStand) {
