@@ -54,8 +54,7 @@ TEST(TracedJob, SplitsAreATableOfSharesOfTheTime) {
   TracedJob of_host;
   of_host.ranks.emplace_back().split.of_host = true;
   EXPECT_THAT(FormatSplits(of_host),
-              EndsWith("-\nof ranks without device activity: operators and collectives of "
-                       "the host\n"));
+              EndsWith("-\nof ranks without device activity: operators and collectives of the host\n"));
 }
 
 TEST(TracedJob, FiguresOfEachRankAreALineOfJson) {

@@ -50,9 +50,8 @@ TEST(WaitingAnswer, NamesWhoHoldsTheOthersUpWithWhatTheyWait) {
           "rank 2 (node1) paused 2 times, for 2.5 s in sum, before \"loss\", in iterations 12, 50"));
   EXPECT_EQ(
       answer.how_sure(),
-      "up to 200 moments to which all came; where ranks are alike, the rule is to name one in 0.25 % of "
-      "the runs; "
-      "two ranks' clocks are compared within 12.3 us");
+      "up to 200 moments to which all came; where ranks are alike, the rule is to name one in 0.25 % of the "
+      "runs; two ranks' clocks are compared within 12.3 us");
   EXPECT_THAT(answer.pictures(), ElementsAre("arrivals"));
 }
 
