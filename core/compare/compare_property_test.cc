@@ -63,16 +63,28 @@ void NoteLargest(double error, size_t position, std::optional<std::pair<double, 
   if (!largest || error > largest->first) largest.emplace(error, position);
 }
 
+// Returns the nearest T; the next towards 0, if it is of integers.
+template <typename T>
+T As(double number) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(number);
+  } else {
+    return FromDouble<T>(number);
+  }
+}
+
 // Counts the floating-point numbers from a to b, by which their bits differ on either side of 0.
 template <typename T>
 uint64_t UlpsBetween(T a, T b) {
-  using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  using Bits =
+      std::conditional_t<sizeof(T) == 2, int16_t, std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
   const auto place = [](T number) {
     Bits bits;
     std::memcpy(&bits, &number, sizeof(T));
-    return static_cast<uint64_t>(bits < 0 ? std::numeric_limits<Bits>::min() - bits : bits);
+    return bits < 0 ? int64_t{std::numeric_limits<Bits>::min()} - bits : int64_t{bits};
   };
-  return a < b ? place(b) - place(a) : place(a) - place(b);
+  const auto difference = static_cast<uint64_t>(place(a)) - static_cast<uint64_t>(place(b));
+  return a < b ? -difference : difference;
 }
 
 template <typename T>
@@ -81,7 +93,7 @@ Expected Expect(const std::vector<T>& reference, const std::vector<T>& current, 
   bool all_equal = true;
   double sum = 0, sum_of_squares = 0, num_finite = 0, products = 0, squares_a = 0, squares_b = 0;
   for (size_t i = 0; i < reference.size(); ++i) {
-    const double a = reference[i], b = current[i];
+    const double a = static_cast<double>(reference[i]), b = static_cast<double>(current[i]);
     const bool same_bits = std::memcmp(&reference[i], &current[i], sizeof(T)) == 0;
     expected.num_bits_differ += same_bits ? 0 : 1;
     if (!same_bits && !expected.first_bits) expected.first_bits = i;
@@ -135,22 +147,19 @@ template <typename T>
 void CompareRandomTensors(int num_trials, uint64_t seed) {
   Random random(seed);
   std::normal_distribution<double> normal;
-  const T specials[] = {0,
-                        T(-0.0),
-                        std::numeric_limits<T>::quiet_NaN(),
-                        std::numeric_limits<T>::infinity(),
-                        -std::numeric_limits<T>::infinity(),
-                        std::numeric_limits<T>::denorm_min()};
+  const double smallest = sizeof(T) == 8 ? 5e-324 : sizeof(T) == 4 ? 1e-45 : 6e-8;
+  const double specials[] = {0, -0.0, std::nan(""), kInfinity, -kInfinity, smallest};
+  const double unit = std::is_integral_v<T> ? 1000 : 1;
   for (int trial = 0; trial < num_trials; ++trial) {
     // Around the kernels' blocks.
     const size_t size = 1 + random() % (trial % 3 == 0 ? 20000 : 150);
     Tolerance tolerance;
-    tolerance.atol = random() % 3 == 0 ? 0 : 0.01;
+    tolerance.atol = random() % 3 == 0 ? 0 : 0.01 * unit;
     tolerance.rtol = random() % 3 == 0 ? 0 : 0.1;
     tolerance.nan_equal = random() % 2 == 0;
     tolerance.bitwise = random() % 5 == 0;
     // The kernels take blocks without them.
-    const bool has_specials = random() % 4 == 0;
+    const bool has_specials = random() % 4 == 0 && !std::is_integral_v<T>;
     // All, or zeros alone.
     const size_t num_specials = random() % 2 == 0 ? 2 : std::size(specials);
     std::vector<T> reference(size), current(size);
@@ -163,17 +172,19 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
         size_of_numbers = std::exp(3 * normal(random));
         size_of_errors = std::exp(-2 * std::abs(normal(random)));
       }
-      reference[i] = static_cast<T>(size_of_numbers * normal(random));
-      if (has_specials && random() % 50 == 0) reference[i] = specials[random() % num_specials];
-      current[i] = reference[i] == 0 && random() % 2 == 0 ? -reference[i] : reference[i];
+      double number = unit * size_of_numbers * normal(random);
+      if (has_specials && random() % 50 == 0) number = specials[random() % num_specials];
+      reference[i] = As<T>(number);
+      number = static_cast<double>(reference[i]);
+      current[i] = number == 0 && random() % 2 == 0 ? As<T>(-number) : reference[i];
       if (trial % 4 != 0 && random() % 3 == 0) {
         // Errors near rtol, so that the largest one may be within the tolerance.
-        const double error = trial % 3 == 0
-                                 ? most_of_errors * size_of_errors * (static_cast<double>(reference[i]) + 1)
-                                 : 0.004;
-        current[i] += static_cast<T>(error * normal(random));
+        const double error =
+            trial % 3 == 0 ? most_of_errors * size_of_errors * (number + unit) : 0.004 * unit;
+        current[i] = As<T>(number + error * normal(random));
       }
-      if (trial % 4 == 2 && random() % size == 0) current[i] = specials[random() % std::size(specials)];
+      if (trial % 4 == 2 && !std::is_integral_v<T> && random() % size == 0)
+        current[i] = As<T>(specials[random() % std::size(specials)]);
     }
     const Expected expected = Expect(reference, current, tolerance);
     // Now and then each second element of a larger tensor.
@@ -201,7 +212,8 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
     ASSERT_EQ(result.num_nan_current, expected.num_nan[1]) << context;
     ASSERT_EQ(result.num_inf_reference, expected.num_inf[0]) << context;
     ASSERT_EQ(result.num_inf_current, expected.num_inf[1]) << context;
-    ASSERT_EQ(result.max_ulp_distance, expected.max_ulp_distance) << context;
+    ASSERT_EQ(result.max_ulp_distance.value_or(0), std::is_integral_v<T> ? 0 : expected.max_ulp_distance)
+        << context;
     if (expected.num_bits_differ == 0) continue;
     ASSERT_EQ(result.max_abs_error.has_value(), expected.max_abs_error.has_value()) << context;
     if (expected.max_abs_error) {
@@ -226,15 +238,14 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
     for (size_t i = 0; i < num_worst; ++i) {
       const ElementDifference& worst = result.worst[i];
       const auto at = static_cast<size_t>(expected.worst[i].second);
-      const double a = reference[at], b = current[at];
+      const double a = static_cast<double>(reference[at]), b = static_cast<double>(current[at]);
       ASSERT_EQ(worst.position, at) << context << ", worst " << i;
       ASSERT_EQ(worst.index, Dims({worst.position / columns, worst.position % columns})) << context;
       if (std::isfinite(b - a)) {
         ASSERT_EQ(worst.difference, b - a) << context;
       }
-      for (const auto& [text, number] :
-           {std::pair(worst.reference_text, reference[at]), {worst.current_text, current[at]}}) {
-        const T read = static_cast<T>(std::strtod(text.c_str(), nullptr));
+      for (const auto& [text, number] : {std::pair(worst.reference_text, a), {worst.current_text, b}}) {
+        const double read = static_cast<double>(As<T>(std::strtod(text.c_str(), nullptr)));
         ASSERT_TRUE(read == number || (std::isnan(read) && std::isnan(number))) << text;
         ASSERT_EQ(std::signbit(read), std::signbit(number)) << text;
       }
@@ -257,6 +268,8 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
 
 TEST(CompareTensors, SaysOfRandomFloatsWhatTheDefinitionSays) { CompareRandomTensors<float>(300, 1); }
 TEST(CompareTensors, SaysOfRandomDoublesWhatTheDefinitionSays) { CompareRandomTensors<double>(300, 2); }
+TEST(CompareTensors, SaysOfRandomHalvesWhatTheDefinitionSays) { CompareRandomTensors<Float16>(150, 5); }
+TEST(CompareTensors, SaysOfRandomIntegersWhatTheDefinitionSays) { CompareRandomTensors<int32_t>(150, 6); }
 
 // Numbers that live as long as the test.
 const float* Numbers() {

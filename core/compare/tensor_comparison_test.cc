@@ -145,6 +145,10 @@ TEST(TensorComparison, ComplexNumbersDifferByTheirDistance) {
   EXPECT_EQ(result.status, CompareStatus::kMismatch);
   EXPECT_EQ(result.max_abs_error->error, 5);
   EXPECT_EQ(result.worst[0].current_text, "3+4j");
+  // Of the part that differs.
+  const ElementDifference imaginary = Compare<Complex>({{1, 2}}, {{1, 12}}, tolerance).worst.at(0);
+  EXPECT_EQ(imaginary.reference, 2);
+  EXPECT_EQ(imaginary.current, 12);
   tolerance.atol = 5;
   EXPECT_EQ(Compare<Complex>({{0, 0}}, {{3, 4}}, tolerance).status, CompareStatus::kWithinTolerance);
   EXPECT_EQ(Compare<Complex>({{0, kNaN}}, {{0, kNaN}}, Loose()).status, CompareStatus::kMismatch);
@@ -163,6 +167,12 @@ TEST(TensorComparison, MagnitudesThatNoDoubleHoldsAreComparedAllTheSame) {
     EXPECT_EQ(close.status, CompareStatus::kWithinTolerance);
     EXPECT_NEAR(close.max_rel_error->error, 1e-7, 1e-10);
     EXPECT_NEAR(close.passing_rtol, 1e-7, 1e-10);
+    Tolerance absolute;
+    absolute.atol = 1e300;
+    EXPECT_EQ(Compare<Complex>({number}, {number * (1 - 1e-7)}, absolute).status, CompareStatus::kMismatch);
+    absolute.atol = 1e302;
+    EXPECT_EQ(Compare<Complex>({number}, {number * (1 - 1e-7)}, absolute).status,
+              CompareStatus::kWithinTolerance);
   }
   EXPECT_EQ(Compare<double>({huge}, {-huge}, relative).status, CompareStatus::kMismatch);
   EXPECT_EQ(Compare<double>({huge}, {-huge}).passing_rtol, 2);
