@@ -152,6 +152,15 @@ TEST(RankDump, KeepsNoFileMapped) {
   EXPECT_EQ(static_cast<const float*>(weights->view.data())[4095], 4095);
 }
 
+TEST(RankDump, WhatStandsForATensorStandsAlone) {
+  const RankDump dump = RankDump::Of(ValueMap{{"a", ValueMap{{"tensor_statistics", ValueMap{{"x", 1}}}}},
+                                              {"b", ValueMap{{"tensor_statistics", 1}, {"y", 2}}}});
+  ASSERT_EQ(dump.tensors().size(), 3u);
+  EXPECT_EQ(dump.tensors()[0].problem, "was dumped as statistics, without its elements");
+  EXPECT_EQ(dump.tensors()[1].path, "b.tensor_statistics");
+  EXPECT_EQ(dump.tensors()[1].problem, "");
+}
+
 TEST_F(CheckLayoutTest, UnevenPartsFollowEachOtherWithoutTheirPadding) {
   WriteRuns({ValueMap{{"w", Count({5, 2})}}},
             {ValueMap{{"w", Count({3, 2})}}, ValueMap{{"w", Floats({3, 2}, {6, 7, 80, 9, -1, -1})}}});
@@ -658,6 +667,9 @@ TEST_F(CheckLayoutTest, EachIterationIsJudgedByItsDefinition) {
       verdict.clear_not_compared();
       definition.clear_not_compared();
       for (LayoutDifference& difference : *verdict.mutable_differences()) {
+        const bool is_number = difference.dtype() != "uint8" && difference.expected().value() != "nan" &&
+                               difference.found().value() != "nan";
+        EXPECT_EQ(difference.has_ulp_distance(), is_number && !difference.flipped_bits().empty()) << trial;
         difference.clear_flipped_bits();
         difference.clear_ulp_distance();
       }
