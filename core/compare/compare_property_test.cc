@@ -269,7 +269,7 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
 TEST(CompareTensors, SaysOfRandomFloatsWhatTheDefinitionSays) { CompareRandomTensors<float>(300, 1); }
 TEST(CompareTensors, SaysOfRandomDoublesWhatTheDefinitionSays) { CompareRandomTensors<double>(300, 2); }
 TEST(CompareTensors, SaysOfRandomHalvesWhatTheDefinitionSays) { CompareRandomTensors<Float16>(150, 5); }
-TEST(CompareTensors, SaysOfRandomIntegersWhatTheDefinitionSays) { CompareRandomTensors<int32_t>(150, 6); }
+TEST(CompareTensors, SaysOfRandomIntegersWhatTheDefinitionSays) { CompareRandomTensors<int64_t>(150, 6); }
 
 // Numbers that live as long as the test.
 const float* Numbers() {
