@@ -416,12 +416,12 @@ TEST(SampledJob, WhoLeavesBeforeAllCameMakesTheReplayTakeAnotherTime) {
   training.num_ranks = 3;
   training.forward_excess = [](int rank, int) { return rank * rank * 1000 * kMicrosecond; };
   constexpr int64_t kEarlier = 2500 * kMicrosecond;
-  for (const int num_times : {1, 1000}) {
+  for (const bool is_once : {true, false}) {
     std::vector<IterationSample> samples = training.Run();
-    int num_left = num_times;
+    int iteration = 0;
     for (IterationBlock& block : *samples[0].mutable_blocks()) {
       for (int i = 0; i + 2 < block.name_size(); ++i) {
-        if (block.name(i) != 1 || num_left-- <= 0) continue;
+        if (block.name(i) != 1 || (++iteration != 50 && is_once)) continue;
         block.set_duration(i, block.duration(i) - kEarlier);
         block.set_start(i + 1, block.start(i + 1) - kEarlier);
         block.set_duration(i + 1, block.duration(i + 1) + kEarlier);
@@ -429,7 +429,7 @@ TEST(SampledJob, WhoLeavesBeforeAllCameMakesTheReplayTakeAnotherTime) {
       }
     }
     const absl::StatusOr<ReplayJob> job = MakeJob(samples);
-    EXPECT_EQ(AnswerWhatIf(*job).replay_error() > kMaxReplayError, num_times > 1);
+    EXPECT_EQ(AnswerWhatIf(*job).replay_error() > kMaxReplayError, !is_once);
     for (const ReplayJob::Operation& operation : job->operations) EXPECT_GE(operation.own, 0);
   }
 }
