@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/policy.h"
@@ -9,12 +10,14 @@
 namespace ott::saved {
 namespace {
 
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+
 // Returns the share of the time that goes from `before` to `after`, with its 95 % interval over batches.
 Saving Compare(const std::vector<double>& before, const std::vector<double>& after) {
   const double total = Sum(before);
   if (total <= 0) return {};
   const double ratio = Sum(after) / total;
-  if (before.size() < 2) return {1 - ratio, -1, 1};
+  if (before.size() < 2) return {1 - ratio, -kUnknown, kUnknown};
   // The variance of a ratio of sums, by its linear part.
   double squares = 0;
   for (size_t i = 0; i < before.size(); ++i) squares += std::pow(after[i] - ratio * before[i], 2);

@@ -15,7 +15,7 @@
 
 namespace ott::saved {
 
-// A share of a step, with its 95 % interval.
+// A share of a step, with its 95 % interval; of a single batch that is not known, and infinite.
 struct Saving {
   double share = 0;
   double low = 0;

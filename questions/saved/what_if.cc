@@ -93,10 +93,11 @@ class Analysis {
     SetSelected(part.selection, out);
     if (part.slowdown > 0) out.set_slowdown(part.slowdown);
     // Launch delays stay.
+    const double replayed_share = answer_.replayed_seconds() / answer_.measured_seconds();
     out.set_seconds(answer_.measured_seconds() - part.saving.share * answer_.replayed_seconds());
-    out.set_saved(part.saving.share * answer_.replayed_seconds() / answer_.measured_seconds());
-    out.set_saved_low(part.saving.low * answer_.replayed_seconds() / answer_.measured_seconds());
-    out.set_saved_high(part.saving.high * answer_.replayed_seconds() / answer_.measured_seconds());
+    out.set_saved(part.saving.share * replayed_share);
+    out.set_saved_low(std::max(part.saving.low * replayed_share, -1.0));
+    out.set_saved_high(std::min(part.saving.high * replayed_share, 1.0));
     return out;
   }
 
