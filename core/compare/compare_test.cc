@@ -129,6 +129,14 @@ TEST_F(CompareTest, ResultsComeInTheOrderOfAdding) {
   }
 }
 
+TEST_F(CompareTest, TextsAndKindsThatDifferAreTold) {
+  const auto detail = [](const Value& a, const Value& b) {
+    return CompareTrees(ValueMap{{"note", a}}, ValueMap{{"note", b}}).results[0].comparison.detail;
+  };
+  EXPECT_EQ(detail("one", "two"), "reference \"one\", current \"two\"");
+  EXPECT_EQ(detail("one", Value::List{"one"}), "reference string, current list");
+}
+
 TEST_F(CompareTest, TensorsOfADumpHaveTheProgramsNames) {
   const Value tensors = ValueMap{{"w", a_}, {"grads", ValueMap{{"w", a_}}}, {"tensors", a_}};
   const Value grads = ValueMap{{"w", b_}};
