@@ -291,7 +291,7 @@ std::vector<Written> WithEachChanged(const Written& event,
 }
 
 TEST(KinetoProfile, CollectivesOfOneKindAreAlikeInAllThatIsTold) {
-  // Neighbours that are changed are the same together.
+  // Two neighbours that are changed are the same as each other.
   const std::vector<Written> events =
       WithEachChanged({"kernel", "nccl"},
                       {{"Collective name", R"("a")"},

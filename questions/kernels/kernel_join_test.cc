@@ -54,10 +54,10 @@ TEST(KernelJoin, CorrelationIdsOfTwoProcessesAreKeptApart) {
   EXPECT_EQ(joined.op(joined.context(1).op), "add");
 }
 
-// Any ranges, which may cross, touch and take no time, and what they say by the rules of the join. Numbers of
-// ranges are their indices; -1 is none.
+// Makes any ranges, which may cross, touch and take no time, and says by the rules of the join what they
+// tell. Numbers of ranges are their indices; -1 is none.
 struct AnyCapture {
-  // What a range and those around it say together.
+  // Says what a range and those around it tell together.
   struct Said {
     int64_t marker = -1, op = -1, backward = -1;
     int64_t call = -1;  // launches of one call share its number

@@ -222,7 +222,7 @@ std::string CostOf(const std::string& op, const std::string& dims, const std::st
   return text.substr(text.find('\n') + 1);
 }
 
-// By hand; core/op_cost has the costs of all forms.
+// These are computed by hand; core/op_cost has the costs of all forms.
 TEST(KinetoProfile, OpsOfEachKindHaveTheirFlopsBytesAndTensorCores) {
   // 2 128 64 256 and the bias's 128 256.
   EXPECT_EQ(CostOf("aten::addmm", "[[256],[128,64],[64,256],[],[]]",

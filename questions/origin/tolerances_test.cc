@@ -85,7 +85,7 @@ struct Scene {
       if (std::string(spec.name) == "embed") spec.reads = {-1};
       program.push_back(spec);
     }
-    // An update whose gradients differ by so much that many elements may jump.
+    // The gradients of this update differ by so much that many elements may jump.
     if (random() % 8 == 0) {
       program[lifted = 2] = kinds[6];
       program[2].reads = {1, -1};

@@ -208,7 +208,7 @@ TEST(CompareRuns, FoldersOfDumpsAreComparedWhateverTheirNames) {
   const std::string text = ToText(CompareRuns(DumpsDirectory(reference, 0) + "/10", moved + "/10").value());
   EXPECT_THAT(text, AllOf(HasSubstr(" a\\nverdict: equal\\x1b[2J: mismatch"),
                           Not(HasSubstr("\nverdict: equal")), Not(HasSubstr("\x1b"))));
-  // A folder of another kind, or none.
+  // A folder of another kind is refused, and so is none.
   EXPECT_EQ(CompareRuns(reference, moved).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(CompareRuns(reference, moved).status().message()),
               HasSubstr("is a run directory, but"));

@@ -39,7 +39,7 @@ struct Numbers {
   std::string storage;      // tensors of one storage share their elements
   bool is_aligned = false;  // in the file, as Write() finds
 
-  // Row by row.
+  // Returns the elements row by row.
   std::string Bytes() const {
     std::string bytes;
     for (const float number : numbers) {
@@ -65,7 +65,7 @@ std::string Raw(Number number) {
   return std::string(reinterpret_cast<const char*>(&number), sizeof(number));
 }
 
-// A pickle's text or number.
+// Returns a pickle's text or number.
 std::string Pickled(const std::string& text) {
   return absl::StrCat("X", Raw(static_cast<uint32_t>(text.size())), text);
 }
@@ -144,7 +144,7 @@ State MakeState(std::mt19937& random) {
     // Moments and master weights have numbers of their own.
     if (name.find("optimizer.") == 0) tensor.numbers[1] = name == "optimizer.master.0" ? 8 : 16;
     if (name == kBucket && random() % 2 == 0) {
-      // Of another number of ranks.
+      // The bucket is of another number of ranks.
       tensor.shape = {3};
       tensor.numbers.pop_back();
     }

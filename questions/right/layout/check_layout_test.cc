@@ -122,7 +122,7 @@ TEST(ToWholes, AStackOfLayersIsTakenApart) {
   const TensorView& second = wholes.map().Find("model.layers.1.mlp.weight")->tensor().view;
   EXPECT_EQ(second.shape(), Dims({3}));
   EXPECT_EQ(*static_cast<const float*>(second.data()), 3);
-  // By columns, and with a name that its path has not.
+  // The stack is taken apart by columns, and the rule has a name that its path has not.
   stacked.set_dim(1);
   EXPECT_EQ(ToWholes(tree, layout, &problems)->map().size(), 4);
   EXPECT_THAT(problems, testing::IsEmpty());
@@ -248,7 +248,7 @@ TEST_F(CheckLayoutTest, SumsAreComparedWithinTheirRounding) {
                          {0.3f, {0.1f, 0.2001f}, sum, Tolerance{1e-3, 0}, WITHIN_TOLERANCE},
                          {0.15f, {0.1f, 0.2f}, mean, std::nullopt, WITHIN_TOLERANCE},
                          {3, {1, 2, 3, 3, 4, 5}, mean_of_six, std::nullopt, BITWISE_EQUAL},
-                         // Relative to the reference.
+                         // The tolerance is relative to the reference.
                          {10, {5, 6.05f}, sum, Tolerance{0, 0.1}, DIFFERENT},
                          {10, {5, 6.05f}, sum, Tolerance{0, 0.11}, WITHIN_TOLERANCE},
                          // An infinity is no rounding.
@@ -448,7 +448,7 @@ TEST_F(CheckLayoutTest, DimensionsThatATensorLacksAreNotCompared) {
   }
 }
 
-// A run's tensors, all of two elements, and a text, by rank and name.
+// Holds a run's tensors, all of two elements, and a text, by rank and name.
 struct Side {
   bool is_narrow = false;        // float32 instead of float64
   bool has_text = true;          // or a tensor in its place

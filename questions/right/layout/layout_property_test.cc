@@ -344,7 +344,7 @@ TEST_P(LayoutProperty, CutAndPutTogetherIsEqualAndFlippedBitsAreFoundAtTheirPlac
   ASSERT_EQ(equal->front().outcome(), BITWISE_EQUAL) << LayoutVerdictsToText(*equal) << layout.DebugString();
   EXPECT_EQ(equal->front().num_tensors(), static_cast<int64_t>(model.wholes.size()));
 
-  // One bit of b, or some of both.
+  // One bit of b is flipped, or some of both.
   const bool is_one = GetParam() % 2 == 0;
   int rank = 0, bit = 0;
   Held* held = nullptr;
