@@ -145,7 +145,7 @@ TEST(TensorComparison, ComplexNumbersDifferByTheirDistance) {
   EXPECT_EQ(result.status, CompareStatus::kMismatch);
   EXPECT_EQ(result.max_abs_error->error, 5);
   EXPECT_EQ(result.worst[0].current_text, "3+4j");
-  // What is told is of the part that differs.
+  // The figures are of the imaginary part, which differs.
   const ElementDifference imaginary = Compare<Complex>({{1, 2}}, {{1, 12}}, tolerance).worst.at(0);
   EXPECT_EQ(imaginary.reference, 2);
   EXPECT_EQ(imaginary.current, 12);

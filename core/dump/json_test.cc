@@ -9,7 +9,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What Python writes of trees and numbers is in python_identity_test.cc.
+// python_identity_test.cc compares trees and numbers with what Python writes.
 TEST(JsonWriter, TensorsOfAnyStridesAreNestedLists) {
   const float data[2] = {0.5, -1};
   EXPECT_EQ(ToJson(TensorView(data, {0, 3})).value(), "[]");

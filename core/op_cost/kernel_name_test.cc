@@ -27,7 +27,7 @@ TEST(KernelName, RealNamesTellTensorCoresElementTypesAndAShortName) {
     EXPECT_EQ(tensor_cores, fields[0]) << name;
     const std::optional<DType> dtype = KernelDType(name);
     EXPECT_EQ(dtype.has_value() ? std::string(Name(*dtype)) : "-", fields[1]) << name;
-    // What tells names apart stays.
+    // A brief name keeps what tells it apart from others.
     EXPECT_EQ(BriefKernelName(name), fields[2]) << name;
     ++num_names;
   }

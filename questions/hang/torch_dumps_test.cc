@@ -44,7 +44,7 @@ Dumps HostStands() {
 
 class TorchDumps : public testing::TestWithParam<bool> {};
 
-// Where none has started yet, operations may not tell when they do.
+// Operations may not tell when they start, if none has started yet.
 TEST_P(TorchDumps, AHostThatStandsNeverCame) {
   for (const int last_started : {-1, 0}) {
     Dumps dumps = HostStands();

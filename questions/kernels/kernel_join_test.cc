@@ -160,7 +160,7 @@ struct AnyCapture {
     const std::pair<uint16_t, int64_t> key = {ProcessOf(range.thread), range.number};
     if (range.number >= 0 && range.Is("bBw")) asked_for.insert(key);
     const bool begins = range.Is("bB") || (!is_within && range.Is("cw"));
-    // What a backward node calls shows 0 unless it makes a graph of its own.
+    // An op within a backward node shows 0, unless it makes a graph of its own.
     if (range.number < 0 || (is_within && !begins && range.number == 0)) return;
     const bool takes = begins || !is_within || outer.number < 0;
     if (outer.number >= 0 && range.number != outer.number)

@@ -163,7 +163,7 @@ TEST(ProfileReader, CopiesAndMemsetsAreReadWhereTheyAreAskedFor) {
               "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (30, 40, 1, 7, 4, " +
               one + ", 64, 1), (50, 50, 0, 8, 4, " + two + ", 32, 99), (60, 70, 0, 7, 3, " + one +
               ", 16, NULL);"
-              // Of two calls with one id the first counts.
+              // The first of two calls with one id counts.
               "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (21, 22, " +
               std::to_string(GlobalTid(1, 1)) + ", 4, 0), (23, 24, " + std::to_string(GlobalTid(2, 2)) +
               ", 4, 0), (25, 26, " + std::to_string(GlobalTid(1, 1)) +

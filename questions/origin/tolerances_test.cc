@@ -144,7 +144,7 @@ struct Scene {
             op.inputs.push_back(input);
           }
           if (rank == 0) first_input = op.inputs[0];
-          // Of two outputs another one is wrong on each other rank.
+          // Every other rank has its error in the second output, if there are two.
           WrittenTensor output = {draw(spec.count, iteration, is_lifted && !(has_two && rank % 2 == 1)), "",
                                   spec.dtype};
           if (spec.dtype == DType::kInt64)

@@ -391,7 +391,7 @@ TEST_F(WhatIfTest, StepsAddUpToTheAnswer) {
         of_part[part.name()] += part.slowdown() * step.ideal_seconds() / num_steps;
     }
   }
-  // What one step took longer is no repair.
+  // A rank that is slow in one step alone is no repair.
   EXPECT_GT(answer.by_rank(1).saved(), 0.03);
   EXPECT_LE(answer.by_rank(1).saved_low(), 0);
   EXPECT_EQ(answer.repairs_size(), 0);
