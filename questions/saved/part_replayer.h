@@ -15,7 +15,7 @@
 
 namespace ott::saved {
 
-// A share of a step, with its 95 % interval; of a single batch that is not known, and infinite.
+// A share of a step, with its 95 % interval, which is infinite if there is but one batch of steps.
 struct Saving {
   double share = 0;
   double low = 0;
