@@ -19,7 +19,7 @@ inline constexpr char kFlightWorld[] = "world";
 
 namespace ott::internal {
 
-inline constexpr char kFlightMagic[8] = {'O', 'T', 'T', 'F', 'L', 'T', '1', '\n'};
+inline constexpr char kFlightMagic[8] = {'O', 'T', 'T', 'F', 'L', 'T', '2', '\n'};
 
 inline constexpr uint32_t kFlightHeaderBytes = 4096;
 inline constexpr uint32_t kFlightSlots = 96;
@@ -62,10 +62,10 @@ struct FlightHeader {
   char machine[72];
   // With 32 binary digits after the point.
   uint64_t picoseconds_per_tick;
-  // The heartbeat: one moment on the recorder's clock and in nanoseconds since 1970. Odd while it is written.
-  Shared<uint64_t> beat_version;
+  // The heartbeat: when it was, and what a moment's nanoseconds since 1970 are more than
+  // FlightNanoseconds() of its ticks.
   Shared<uint64_t> beat_ticks;
-  Shared<int64_t> beat_ns;
+  Shared<int64_t> ns_offset;
   // The number of events that were ever written; event i lies at i modulo num_events.
   Shared<uint64_t> next_event;
   Shared<int64_t> iteration;
@@ -87,6 +87,12 @@ struct FlightHeader {
   int64_t job_ends_s;
 };
 static_assert(sizeof(FlightHeader) <= kFlightHeaderBytes);
+
+// Returns the time of `ticks` since they were 0. `picoseconds_per_tick` is as in FlightHeader.
+inline int64_t FlightNanoseconds(uint64_t ticks, uint64_t picoseconds_per_tick) {
+  __extension__ typedef unsigned __int128 Product;
+  return static_cast<int64_t>((static_cast<Product>(ticks) * picoseconds_per_tick >> 32) / 1000);
+}
 
 struct FlightRange {
   int32_t first;

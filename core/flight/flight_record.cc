@@ -68,12 +68,11 @@ class Parser {
 
   int64_t ToNanoseconds(uint64_t ticks) const {
     if (ticks == 0) return 0;
-    __extension__ typedef __int128 Int128;
-    const auto since_beat = static_cast<int64_t>(ticks - Load(header().beat_ticks));
-    const Int128 nanoseconds =
-        (static_cast<Int128>(since_beat) * static_cast<int64_t>(header().picoseconds_per_tick) >> 32) / 1000;
-    const Int128 result = nanoseconds + record_.beat_ns;
-    return static_cast<int64_t>(std::clamp<Int128>(result, 1, std::numeric_limits<int64_t>::max() / 4));
+    // An offset that is no recorder's may be of any size.
+    const auto since_1970 =
+        static_cast<uint64_t>(Load(header().ns_offset)) +
+        static_cast<uint64_t>(internal::FlightNanoseconds(ticks, header().picoseconds_per_tick));
+    return std::clamp<int64_t>(static_cast<int64_t>(since_1970), 1, std::numeric_limits<int64_t>::max() / 4);
   }
 
   absl::Status ReadHeader() {
@@ -102,7 +101,7 @@ class Parser {
     record_.machine = ReadName(header.machine);
     record_.process = header.process;
     record_.process_started = header.process_started;
-    record_.beat_ns = std::clamp<int64_t>(Load(header.beat_ns), 0, std::numeric_limits<int64_t>::max() / 4);
+    record_.beat_ns = ToNanoseconds(Load(header.beat_ticks));
     record_.iteration = std::clamp<int64_t>(Load(header.iteration), 0, std::numeric_limits<int32_t>::max());
     record_.end = Load(header.end) <= FlightEnd::kLeft ? Load(header.end) : FlightEnd::kFinished;
     record_.terminated_ns =

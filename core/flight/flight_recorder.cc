@@ -320,18 +320,15 @@ FlightRecorder::Measurement* FlightRecorder::Add(std::string_view name, const Fl
 void FlightRecorder::Beat() {
   FlightHeader& header = this->header();
   header.notes_termination.store(NotesTermination() ? 1 : 0, std::memory_order_relaxed);
-  const uint64_t version = header.beat_version.load(std::memory_order_relaxed);
-  header.beat_version.store(version + 1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  header.beat_ticks.store(clock_.Ticks(), std::memory_order_relaxed);
-  header.beat_ns.store(NowNs(), std::memory_order_relaxed);
-  header.beat_version.store(version + 2, std::memory_order_release);
+  const uint64_t ticks = clock_.Ticks();
+  header.ns_offset.store(NowNs() - internal::FlightNanoseconds(ticks, header.picoseconds_per_tick),
+                         std::memory_order_relaxed);
+  header.beat_ticks.store(ticks, std::memory_order_relaxed);
   timespec cpu = {};
   // The thread may have ended.
   if (clock_gettime(training_clock_.load(std::memory_order_relaxed), &cpu) != 0) return;
   const uint64_t beat = header.next_beat.load(std::memory_order_relaxed);
-  header.beats[beat % internal::kFlightBeats].ticks.store(header.beat_ticks.load(std::memory_order_relaxed),
-                                                          std::memory_order_relaxed);
+  header.beats[beat % internal::kFlightBeats].ticks.store(ticks, std::memory_order_relaxed);
   header.beats[beat % internal::kFlightBeats].cpu_ns.store(int64_t{cpu.tv_sec} * 1000000000 + cpu.tv_nsec,
                                                            std::memory_order_relaxed);
   header.next_beat.store(beat + 1, std::memory_order_release);

@@ -248,6 +248,34 @@ TEST_F(FlightRecorderTest, TimesAreOfTheDay) {
   EXPECT_LT(begin, after + kError);
 }
 
+TEST_F(FlightRecorderTest, WhoReadsWithinAHeartbeatGetsTimesOfTheOneBeforeOrAfter) {
+  static uint64_t now;
+  now = 1000;
+  FlightRecorder* const recorder =
+      *FlightRecorder::Create({path_, 0, 1, "h", "", 0, 32 << 10}, Clock([] { return now; }));
+  FlightRecorder::Begin(recorder->Add("work", {}), now, 0);
+  const std::string before = *ReadFile(path_);
+  now += 1000000000;
+  recorder->Beat();
+  const std::string after = *ReadFile(path_);
+  constexpr size_t kWord = sizeof(uint64_t);
+  std::vector<size_t> changed;
+  for (size_t i = 0; i < before.size(); i += kWord) {
+    if (before.compare(i, kWord, after, i, kWord) != 0) changed.push_back(i);
+  }
+  ASSERT_GE(changed.size(), 2u);
+  for (uint32_t seen = 0; seen < 1u << changed.size(); ++seen) {
+    std::string bytes = before;
+    for (size_t i = 0; i < changed.size(); ++i) {
+      if ((seen >> i & 1) != 0) bytes.replace(changed[i], kWord, after, changed[i], kWord);
+    }
+    EXPECT_THAT(
+        ParseFlightRecord(bytes)->events[0].ns,
+        testing::AnyOf(ParseFlightRecord(before)->events[0].ns, ParseFlightRecord(after)->events[0].ns))
+        << seen;
+  }
+}
+
 TEST_F(FlightRecorderTest, GroupsOfStridesAndBlocksKeepTheirMembers) {
   std::vector<int> all_of_stage;
   std::vector<int> blocks;
