@@ -34,7 +34,8 @@ double ResultSize(const OpCall& call, const OpArgument& input) {
 struct Product {
   const OpArgument* a;
   const OpArgument* b;
-  const OpArgument* added = nullptr;  // bias, or C
+  const OpArgument* added = nullptr;   // bias, or C
+  const OpArgument* result = nullptr;  // where it is an argument
   double batch = 1;
   double m = 1;
   double n = 1;
@@ -128,6 +129,7 @@ std::optional<Product> ToProduct(const OpCall& call) {
     if (call.num_tensors() < known->a + 2) return std::nullopt;
     product.a = &call.tensor(known->a);
     product.b = &call.tensor(known->a + 1);
+    if (known->a > 0) product.result = &call.tensor(0);
     if (!(known->is_linear ? SetLinear(&product) : SetMatmul(&product))) return std::nullopt;
     return product;
   }
@@ -412,8 +414,9 @@ std::optional<RawCost> GemmCost(const OpCall& call, OpPass pass) {
   const double out = product->batch * product->results * product->m * product->n;
   const double added = product->added == nullptr ? 0 : (call.is_complex() ? 2 : 1) * out;
   const double added_bytes = product->added == nullptr ? 0 : call.Bytes(*product->added);
-  const double one_pass =
-      call.Bytes(*product->a) + call.Bytes(*product->b) + out * ResultSize(call, *product->a);
+  const double out_bytes =
+      product->result != nullptr ? call.Bytes(*product->result) : out * ResultSize(call, *product->a);
+  const double one_pass = call.Bytes(*product->a) + call.Bytes(*product->b) + out_bytes;
   switch (pass) {
     case OpPass::kForward:
       cost.flops = products + added;
