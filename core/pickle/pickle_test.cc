@@ -1,6 +1,8 @@
 #include "ott/core/pickle/pickle.h"
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -8,12 +10,53 @@
 namespace ott {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using Type = PlainData::Type;
 
 template <size_t kSize>
 std::string Bytes(const char (&literal)[kSize]) {
   return std::string(literal, kSize - 1);
+}
+
+absl::Status ParseError(const std::string& pickle) {
+  PlainData::Index root;
+  return ParsePickle(pickle, &root).status();
+}
+
+TEST(Pickle, WhatImportsOrCallsIsRefusedByName) {
+  EXPECT_THAT(ParseError(Bytes("\x80\x02"
+                               "cos\nsystem\nX\x02\0\0\0id\x85R."))
+                  .message(),
+              HasSubstr("opcode GLOBAL (0x63) is refused at byte 2"));
+  EXPECT_THAT(ParseError("\x80\x02)R.").message(), HasSubstr("opcode REDUCE (0x52) is refused at byte 3"));
+  EXPECT_THAT(ParseError("\x80\x02)\x93.").message(), HasSubstr("STACK_GLOBAL"));
+  EXPECT_THAT(ParseError("\x80\x02)\x81.").message(), HasSubstr("NEWOBJ"));
+  EXPECT_THAT(ParseError("\x80\x02Q.").message(), HasSubstr("BINPERSID"));
+  EXPECT_THAT(ParseError("\x80\x02\x01.").message(), HasSubstr("opcode unknown here (0x01)"));
+  EXPECT_THAT(ParseError("\x80\x04.").message(), HasSubstr("protocol 4"));
+}
+
+TEST(Pickle, StacksThatDoNotFitAreErrors) {
+  for (const char* const bad :
+       {"\x80\x02.", "\x80\x02NN.", "\x80\x02(.",
+        "\x80\x02"
+        "e.",
+        "\x80\x02"
+        "Na.",
+        "\x80\x02]s.", "\x80\x02}(Nu.", "\x80\x02}(NNe.", "\x80\x02N\x87.", "\x80\x02(N\x86.",
+        "\x80\x02h\x07.", "\x80\x02q\x07.", "\x80\x02\x8a\x09NNNNNNNNN."}) {
+    EXPECT_EQ(ParseError(bad).code(), absl::StatusCode::kInvalidArgument) << bad + 2;
+  }
+}
+
+TEST(Pickle, IntegersHaveTheirSign) {
+  PlainData::Index root = 0;
+  const std::string bytes = Bytes("\x80\x02(J\xff\xff\xff\xff\x8a\x01\x80\x8a\x02\x00\x01K\xfft.");
+  const PlainData data = *ParsePickle(bytes, &root);
+  std::vector<int64_t> integers;
+  for (const PlainData::Index item : data[root].items) integers.push_back(IntegerOr(&data[item], 0));
+  EXPECT_THAT(integers, ElementsAre(-1, -128, 256, 255));
 }
 
 TEST(Pickle, WhatWouldBeCalledIsNamedAndNotCalled) {
@@ -78,12 +121,20 @@ TEST(Pickle, ObjectsThatAreNoneAreErrorsWithTheirPlace) {
   }
 }
 
-TEST(Pickle, ANameCutAnywhereIsAnError) {
-  const std::string whole = Bytes(
+TEST(Pickle, AFileCutAnywhereIsAnErrorThatSaysSo) {
+  // {"a": [1, -1, 0.5, (True, None)]}, and with it a class.
+  const std::string plain = Bytes(
+      "\x80\x02}q\x00X\x01\0\0\0a]q\x01(K\x01J\xff\xff\xff\xffG\x3f\xe0\0\0\0\0\0\0\x88N\x86"
+      "es.");
+  const std::string objects = Bytes(
       "\x80\x02"
       "ctorch\nfloat32\n.");
-  for (size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_EQ(ParsePickleOfObjects(whole.substr(0, size)).status().code(), absl::StatusCode::kDataLoss)
+  EXPECT_TRUE(ParseError(plain).ok()) << ParseError(plain);
+  for (size_t size = 0; size < plain.size(); ++size) {
+    EXPECT_EQ(ParseError(plain.substr(0, size)).code(), absl::StatusCode::kDataLoss) << size;
+  }
+  for (size_t size = 0; size < objects.size(); ++size) {
+    EXPECT_EQ(ParsePickleOfObjects(objects.substr(0, size)).status().code(), absl::StatusCode::kDataLoss)
         << size;
   }
 }

@@ -12,7 +12,6 @@
 #include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ott/core/pickle/pickle.h"
 #include "ott/questions/hang/diagnosis.h"
 #include "questions/hang/dump_for_test.h"
 
@@ -260,48 +259,7 @@ TEST_P(TorchDumps, WaitsThatLeadToAMissingDumpCannotBeTold) {
 INSTANTIATE_TEST_SUITE_P(Formats, TorchDumps, testing::Values(false, true),
                          [](const auto& info) { return info.param ? "Pickle" : "Json"; });
 
-absl::Status ParseError(const std::string& pickle) {
-  PlainData::Index root;
-  return ParsePickle(pickle, &root).status();
-}
-
-TEST(Pickle, WhatImportsOrCallsIsRefusedByName) {
-  EXPECT_THAT(ParseError("\x80\x02"
-                         "cos\nsystem\nX\x02\0\0\0id\x85R.")
-                  .message(),
-              HasSubstr("opcode GLOBAL (0x63) is refused at byte 2"));
-  EXPECT_THAT(ParseError(std::string("\x80\x02)R.", 5)).message(),
-              HasSubstr("opcode REDUCE (0x52) is refused at byte 3"));
-  EXPECT_THAT(ParseError("\x80\x02)\x93.").message(), HasSubstr("STACK_GLOBAL"));
-  EXPECT_THAT(ParseError("\x80\x02)\x81.").message(), HasSubstr("NEWOBJ"));
-  EXPECT_THAT(ParseError("\x80\x02Q.").message(), HasSubstr("BINPERSID"));
-  EXPECT_THAT(ParseError("\x80\x02\x01.").message(), HasSubstr("opcode unknown here (0x01)"));
-  EXPECT_THAT(ParseError("\x80\x04.").message(), HasSubstr("protocol 4"));
-}
-
-TEST(Pickle, AFileCutAnywhereIsAnErrorThatSaysSo) {
-  const std::string whole = HostStands()[0].Pickle();
-  for (size_t size = 0; size < whole.size(); ++size) {
-    const absl::Status status = ParseError(whole.substr(0, size));
-    ASSERT_EQ(status.code(), absl::StatusCode::kDataLoss) << size << ": " << status;
-  }
-  EXPECT_TRUE(ParseError(whole).ok());
-}
-
-TEST(Pickle, StacksThatDoNotFitAreErrors) {
-  for (const char* const bad :
-       {"\x80\x02.", "\x80\x02NN.", "\x80\x02(.",
-        "\x80\x02"
-        "e.",
-        "\x80\x02"
-        "Na.",
-        "\x80\x02]s.", "\x80\x02}(Nu.", "\x80\x02}(NNe.", "\x80\x02N\x87.", "\x80\x02(N\x86.",
-        "\x80\x02h\x07.", "\x80\x02q\x07.", "\x80\x02\x8a\x09NNNNNNNNN."}) {
-    EXPECT_EQ(ParseError(bad).code(), absl::StatusCode::kInvalidArgument) << bad + 2;
-  }
-}
-
-TEST(Pickle, AListThatContainsItselfIsReadAsDeepAsAsked) {
+TEST(TorchDumps, AListThatContainsItselfIsReadAsDeepAsAsked) {
   // {"version": "2.1", "entries": a list with itself}
   constexpr char kPickle[] =
       "\x80\x02}(X\x07\0\0\0versionX\x03\0\0\0"
@@ -311,21 +269,12 @@ TEST(Pickle, AListThatContainsItselfIsReadAsDeepAsAsked) {
   EXPECT_TRUE(ParseTorchDumps({{0, pickle}}).ok()) << ParseTorchDumps({{0, pickle}}).status();
 }
 
-TEST(Pickle, TextThatIsNoUtf8StaysOutOfTheVerdict) {
+TEST(TorchDumps, TextThatIsNoUtf8StaysOutOfTheVerdict) {
   std::string pickle = DumpForTest().Entry(1, "all_reduce?", "scheduled").Pickle();
   pickle[pickle.find('?')] = '\xff';
   const absl::StatusOr<JobState> job = ParseTorchDumps({{0, pickle}});
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->names[job->ranks[0].operations[0].name], "all_reduce\uFFFD");
-}
-
-TEST(Pickle, IntegersHaveTheirSign) {
-  PlainData::Index root = 0;
-  const PlainData data =
-      *ParsePickle(std::string("\x80\x02(J\xff\xff\xff\xff\x8a\x01\x80\x8a\x02\x00\x01K\xfft.", 19), &root);
-  std::vector<int64_t> integers;
-  for (const PlainData::Index item : data[root].items) integers.push_back(IntegerOr(&data[item], 0));
-  EXPECT_THAT(integers, ElementsAre(-1, -128, 256, 255));
 }
 
 class DumpFiles : public testing::Test {
