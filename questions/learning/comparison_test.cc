@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/group_sequential.h"
@@ -25,6 +27,7 @@
 namespace ott::learning {
 namespace {
 
+using ::testing::ElementsAreArray;
 using Random = std::mt19937_64;
 
 // B less A; the spread of a side of one run is that of the other.
@@ -217,6 +220,7 @@ void ExpectNear(const LearningVerdict::Interval& is, const LearningVerdict::Inte
 struct Scene {
   std::vector<RunCurves> a, b;
   LearningOptions options;
+  std::string metric;
 
   explicit Scene(Random& random) {
     const auto draw = [&](std::vector<double> of) { return of[random() % of.size()]; };
@@ -225,6 +229,7 @@ struct Scene {
     const int num_points = static_cast<int>(draw({1, 2, 5, 9, 9})), what = static_cast<int>(random() % 6);
     const double size = draw({0.01, 0.02, 0.05, 0.2, 1, 4});
     const bool stops = what == 5;
+    metric = sign > 0 ? "loss" : "accuracy";
     for (std::vector<RunCurves>* side : {&a, &b}) {
       const int count = static_cast<int>(draw({1, 2, 3, 5, 6, 7}));
       for (int run = 0; run < count; ++run) {
@@ -239,19 +244,36 @@ struct Scene {
           if (what == 3 && i == num_points / 2 + 1) y += by;
           if (what == 4) y += i > num_points / 2 ? by : -by;
           y += seed + noise * normal(random);
-          curves.curves["loss"].push_back({x, sign * y});
+          curves.curves[metric].push_back({x, sign * y});
           if (stops && y < 1.3) break;
         }
-        if (num_points > 1 && random() % 40 == 0) curves.curves["loss"].back().y = NAN;
+        if (num_points > 1 && random() % 40 == 0) curves.curves[metric].back().y = NAN;
       }
     }
     options.error = draw({0.01, 0.05, 0.2});
     if (random() % 4 == 0) options.margin = draw({0.01, 0.1, 1});
     if (!options.margin && random() % 4 == 0) options.margin_share = draw({0.05, 0.3, 3});
     if (random() % 4 == 0) options.max_runs = static_cast<size_t>(draw({5, 8}));
-    options.better = sign > 0 ? Better::kLower : Better::kHigher;
+    if (random() % 2 == 0) options.better = sign > 0 ? Better::kLower : Better::kHigher;
   }
 };
+
+std::vector<const Curve*> CurvesOf(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
+                                   const std::string& metric) {
+  std::vector<const Curve*> curves;
+  for (const std::vector<RunCurves>* side : {&a, &b})
+    for (const RunCurves& run : *side) curves.push_back(&run.curves.at(metric));
+  return curves;
+}
+
+// Only the last value of a curve may be not finite.
+bool MostFall(const std::vector<const Curve*>& curves) {
+  const auto num_fall = std::count_if(curves.begin(), curves.end(), [](const Curve* curve) {
+    const bool is_finite = std::isfinite(curve->back().y);
+    return (curve->end() - (is_finite ? 1 : 2))->y <= curve->front().y;
+  });
+  return 2 * static_cast<size_t>(num_fall) >= curves.size();
+}
 
 TEST(Comparison, OfRandomCurvesIsWhatTheRulesSay) {
   Random random(1);
@@ -261,14 +283,26 @@ TEST(Comparison, OfRandomCurvesIsWhatTheRulesSay) {
     const auto verdict = Compare(scene.a, scene.b, "step", scene.options);
     if (!verdict.ok()) continue;
     LearningVerdict examined;
-    const bool lower_is_better = scene.options.better == Better::kLower;
-    const ExaminedRuns runs = ExamineRuns(scene.a, scene.b, "loss", lower_is_better, &examined);
-    std::vector<const Curve*> curves;
-    for (const std::vector<RunCurves>* side : {&runs.a, &runs.b})
-      for (const RunCurves& run : *side) curves.push_back(&run.curves.at("loss"));
+    const bool lower_is_better =
+        scene.options.better == Better::kByCurve
+            ? scene.metric == "loss" || MostFall(CurvesOf(scene.a, scene.b, scene.metric))
+            : scene.options.better == Better::kLower;
+    const ExaminedRuns runs = ExamineRuns(scene.a, scene.b, scene.metric, lower_is_better, &examined);
+    const std::vector<const Curve*> curves = CurvesOf(runs.a, runs.b, scene.metric);
     ASSERT_EQ(verdict->num_a(), runs.a.size());
     ASSERT_EQ(verdict->num_b(), runs.b.size());
     EXPECT_EQ(verdict->events_size(), examined.events_size());
+    const auto [first, last] = std::minmax_element(
+        curves.begin(), curves.end(),
+        [](const Curve* one, const Curve* other) { return one->back().x < other->back().x; });
+    const std::vector<double> stops = StopsAtTarget(curves, lower_is_better);
+    std::vector<std::string> notes;
+    if ((*first)->back().x < (*last)->back().x) {
+      notes.push_back(absl::StrFormat(
+          "the runs end at step %g to %g%s: they are compared up to the first end", (*first)->back().x,
+          (*last)->back().x, stops.empty() ? "" : ", each at the same target"));
+    }
+    EXPECT_THAT(verdict->notes(), ElementsAreArray(notes));
     const Oracle oracle = {scene.options, runs.a.size(), curves.size(),
                            BringToCommonPoints(curves, lower_is_better).value()};
     if (curves.size() < 3) {
@@ -283,8 +317,7 @@ TEST(Comparison, OfRandomCurvesIsWhatTheRulesSay) {
       }
       continue;
     }
-    const LearningVerdict::Metric expected =
-        oracle.Judge(StopsAtTarget(curves, lower_is_better), HasFailedRunOfB(examined));
+    const LearningVerdict::Metric expected = oracle.Judge(stops, HasFailedRunOfB(examined));
     const LearningVerdict::Metric& metric = verdict->metrics(0);
     const std::string what = absl::StrCat(" in trial ", trial, "\n", ToText(*verdict));
     kinds.insert(expected.kind());
@@ -312,19 +345,15 @@ TEST(Comparison, OfRandomCurvesIsWhatTheRulesSay) {
     // The other metrics share the error.
     if (trial % 4 != 0) continue;
     std::vector<RunCurves> a = runs.a, b = runs.b;
-    int num_fall = 0;
     for (std::vector<RunCurves>* side : {&a, &b}) {
       for (RunCurves& run : *side) {
-        run.curves["grad_norm"] = run.curves["loss"];
+        run.curves["grad_norm"] = run.curves[scene.metric];
         run.curves["constant"] = {{1, 3}, {2, 3}};
-        const Curve& curve = run.curves["loss"];
-        const bool is_finite = std::isfinite(curve.back().y);
-        num_fall += (is_finite ? curve.back() : *(curve.end() - 2)).y <= curve.front().y;
       }
     }
     const auto with_others = Compare(a, b, "step", scene.options).value();
     const double level = metric.level() > 0 ? metric.level() : scene.options.error;
-    const bool falls = 2 * static_cast<size_t>(num_fall) >= curves.size();
+    const bool falls = MostFall(curves);
     const CommonPoints points = BringToCommonPoints(curves, falls).value();
     const RunScores scores =
         ScoreRuns(points, oracle.is_one_run() ? std::vector<double>() : StopsAtTarget(curves, falls),

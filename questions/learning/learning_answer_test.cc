@@ -121,6 +121,12 @@ TEST(AnswerLearning, SaysHowMuchWhereAndWhy) {
             Answer::CANNOT_TELL, untold + larger},
            {[&](auto&verdict, auto&metric) {
               cannot_tell(verdict, metric);
+              verdict.add_events()->set_kind(Event::DIVERGED);
+              verdict.mutable_events(0)->set_is_b(true);
+            },
+            Answer::CANNOT_TELL, untold + ": with a run that failed, B is never as good"},
+           {[&](auto&verdict, auto&metric) {
+              cannot_tell(verdict, metric);
               verdict.set_num_b(1);
             },
             Answer::CANNOT_TELL,
