@@ -125,30 +125,13 @@ double GainOf(const std::vector<WrittenOp>& a, const std::vector<WrittenOp>& per
   return gains.MedianOf(of_a.ops[op].definition(), 1).value_or(-1 - gains.LargestMedian());
 }
 
-TEST(Gains, AreOfTheModuleOrIfThatRanTooRarelyOfTheName) {
-  for (const int runs : {0, 1, 3, 4, 5, 300}) {
-    std::vector<WrittenOp> a, perturbed;
-    for (int i = 0; i < runs; ++i) {
-      a.push_back(Scale("fc1", 0, 1));
-      // The first module has the gains 2, 3, 4...
-      perturbed.push_back(Scale("fc1", 0.001f, 2 + static_cast<float>(i)));
-    }
-    for (int i = 0; i < 5; ++i) {
-      a.push_back(Scale("fc2", 0, 1));
-      perturbed.push_back(Scale("fc2", 0.001f, 0.5f));
-    }
-    a.push_back(Scale("fc1", 0, 1));
-    perturbed.push_back(Scale("fc1", 0, 1));
-    std::vector<double> of_name(5, 0.5);
-    std::vector<double> of_module;
-    for (int i = 0; i < std::min(runs, 256); ++i) of_module.push_back(2 + i);
-    of_name.insert(of_name.end(), of_module.begin(), of_module.end());
-    std::sort(of_name.begin(), of_name.end());
-    const double expected = runs < 4      ? of_name[of_name.size() / 2]
-                            : runs == 300 ? of_module[128]
-                                          : of_module[of_module.size() / 2];
-    EXPECT_NEAR(GainOf(a, perturbed, a.size() - 1), expected, 0.3 * expected) << runs;
+TEST(Gains, AreOfTheFirstOfManyRuns) {
+  std::vector<WrittenOp> a, perturbed;
+  for (int i = 0; i < 300; ++i) {
+    a.push_back(Scale("", 0, 1));
+    perturbed.push_back(Scale("", 1e-5f, 2 + static_cast<float>(i)));
   }
+  EXPECT_NEAR(GainOf(a, perturbed, 0), 2 + 256 / 2, 10);
 }
 
 TEST(Gains, AreOfRunsWhoseInputsDifferByAFiniteNumber) {
