@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "ott/core/base/status_macros.h"
@@ -116,7 +117,9 @@ int NumSiblings() {
   std::error_code error;
   for (std::filesystem::directory_iterator process("/proc", error), end; !error && process != end;
        process.increment(error)) {
-    const std::vector<std::string> stat = ReadStat(process->path().filename());
+    const std::string pid = process->path().filename();
+    if (!absl::ascii_isdigit(pid[0])) continue;  // "self" and "thread-self" are this process once more
+    const std::vector<std::string> stat = ReadStat(pid);
     if (stat.size() > 1 && stat[1] == parent && stat[0] != "Z") ++num_children;
   }
   return num_children - 1;

@@ -287,7 +287,8 @@ TEST(TcpRendezvous, ARankWhoseStartHasARankZeroOfItsOwnIsRefusedAtOnce) {
 
 TEST(TcpRendezvous, RanksThatWereStartedByHandFindEachOtherToo) {
   const int port = FreePort();
-  const auto options = [port](int rank) { return Options(port, rank, 2, seconds(4)); };
+  const auto options = [port](int rank) { return Options(port, rank, 2, seconds(8)); };
+  const Deadline soon = Deadline::After(seconds(6));
   const pid_t rank_0 = Fork([&] { return Succeeds(Fork([&] { return Starts(options(0)); })); });
   // One that has ended takes no place.
   const Deadline deadline = Deadline::After(seconds(30));
@@ -296,6 +297,7 @@ TEST(TcpRendezvous, RanksThatWereStartedByHandFindEachOtherToo) {
                   .ok());
   EXPECT_TRUE(Starts(options(1)));
   EXPECT_TRUE(Succeeds(rank_0));
+  EXPECT_FALSE(soon.Passed()) << "a fourth of the timeout is enough";
 }
 
 TEST(TcpRendezvous, WhoHoldsConnectionsAndSaysNothingKeepsNobodyOut) {
