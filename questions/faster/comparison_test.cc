@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/text_table.h"
+#include "ott/core/statistics/block_shift.h"
+#include "ott/core/statistics/group_sequential.h"
+#include "ott/core/statistics/interval.h"
 #include "ott/core/statistics/location.h"
 #include "ott/core/statistics/mean_difference.h"
 #include "ott/core/statistics/modes.h"
@@ -106,176 +110,171 @@ TEST(Compare, TheFewestRunsAreThoseOfTheFewestOrders) {
     const size_t runs = FewestRuns(error);
     EXPECT_LE(SeparationProbability(runs, runs), error);
     EXPECT_TRUE(runs == 2 || SeparationProbability(runs - 1, runs - 1) > error) << error;
-    for (const bool in_turn : {false, true}) {
-      const size_t fewest = in_turn ? FewestRunsInTurn(error) : runs;
-      for (const size_t size : {fewest, fewest - (in_turn ? 2 : 1)}) {
-        if (size < 2) continue;
-        Chance chance(1);
-        Samples samples = MakeSamples(chance, size, 0.5);
-        if (in_turn) RunInBlocks(&samples);
-        FasterOptions options;
-        options.error = error;
-        const Comparison comparison = MustCompare(samples, options);
-        EXPECT_EQ(comparison.answer.verdict, size == fewest ? AbResult::FASTER : AbResult::CANNOT_TELL);
-        EXPECT_TRUE(size == fewest || comparison.answer.runs_needed >= fewest);
-      }
-    }
   }
-  Chance chance(1);
-  const Comparison one = MustCompare(MakeSamples(chance, 1, 0.5));
-  EXPECT_EQ(one.answer.runs_needed, FewestRuns(0.01));
-  EXPECT_FALSE(one.answer.low.has_value());
 }
 
-// The primary measurement has all of the error, and each of the others its share of it.
-TEST(Compare, EachMeasurementIsJudgedAsByItselfWithItsShareOfTheError) {
-  for (const bool in_turn : {false, true}) {
-    for (const bool has_primary : {false, true}) {
-      Chance chance(7);
-      Samples samples = MakeSamples(chance, 8, 1.01, 4);
-      if (in_turn) RunInBlocks(&samples);
-      if (!has_primary) samples.primary = "none";
-      const Comparison all = MustCompare(samples);
-      ASSERT_EQ(all.measurements.size(), has_primary ? 3u : 4u);
-      EXPECT_EQ(all.answer.name, has_primary ? "m0" : "");
-      std::vector<Result> results = all.measurements;
-      if (has_primary) results.push_back(all.answer);
-      for (const Result& result : results) {
-        Samples alone = samples;
-        for (auto* side : {&alone.a, &alone.b}) {
-          for (Process& process : *side) {
-            process.measurements = {{result.name, {process.measurements[result.name[1] - '0'].seconds}}};
+// Judges the measurement by the rules of docs/ab.md; `error` is its share.
+Result Judge(const Samples& samples, const std::string& name, const FasterOptions& options, double error) {
+  std::vector<double> times[2];
+  std::vector<Block> blocks;
+  double share[2] = {0, 0};
+  bool in_turn = true;
+  for (const bool is_b : {false, true}) {
+    const std::vector<Process>& side = is_b ? samples.b : samples.a;
+    for (const Process& process : side) {
+      const MeasurementSamples& measurement = process.measurements[name[1] - '0'];
+      times[is_b].push_back(std::log(options.location == Location::kMean ? Mean(measurement.seconds)
+                                                                         : Median(measurement.seconds)));
+      share[is_b] += measurement.share_of_iterations / static_cast<double>(side.size());
+      in_turn = in_turn && process.block.has_value();
+      if (!process.block.has_value()) continue;
+      blocks.resize(std::max(blocks.size(), *process.block + 1));
+      (is_b ? blocks[*process.block].b : blocks[*process.block].a).push_back(times[is_b].back());
+    }
+  }
+  const size_t runs = std::min(times[0].size(), times[1].size());
+  const size_t fewest = in_turn ? FewestRunsInTurn(error) : FewestRuns(error);
+  Result result;
+  result.name = name;
+  result.error = options.error;
+  const auto middle = [&](bool is_b) { return in_turn ? Median(times[is_b]) : Mean(times[is_b]); };
+  Estimate spread;
+  spread.value = middle(true) - middle(false);
+  std::optional<Interval> interval;
+  if (runs >= 2 && in_turn) {
+    const BlockShift shift(blocks);
+    const size_t most = std::max(options.max_runs / 2, blocks.size());
+    std::vector<double> information;
+    size_t looks = 0;
+    for (size_t count = 1; count <= most; ++count) {
+      const double part = static_cast<double>(count) / static_cast<double>(most);
+      if (SmallestErrorOfBlocks(count, 2) > error * SpentError(part)) continue;
+      information.push_back(part);
+      looks += count <= blocks.size();
+    }
+    if (looks > 0) interval = shift.IntervalAt(GroupSequentialLevels(information, error)[looks - 1]);
+    const Interval one_deviation = shift.IntervalAt(0.32);
+    spread = {shift.value(), (one_deviation.high - one_deviation.low) / 2, 1e6};
+  } else if (runs >= 2) {
+    spread = WelchDifference(times[0], times[1]);
+    if (SeparationProbability(times[0].size(), times[1].size()) <= error) interval = spread.IntervalAt(error);
+  }
+  result.ratio = std::exp(spread.value);
+  result.seconds_a = std::exp((middle(false) + middle(true) - spread.value) / 2);
+  result.seconds_b = std::exp((middle(false) + middle(true) + spread.value) / 2);
+  result.seconds_added = share[1] * result.seconds_b - share[0] * result.seconds_a;
+  const double same = std::log1p(options.margin);
+  if (interval.has_value()) {
+    result.low = std::exp(interval->low);
+    result.high = std::exp(interval->high);
+    if (interval->high < 0) result.verdict = AbResult::FASTER;
+    if (interval->low > 0) result.verdict = AbResult::SLOWER;
+    if (interval->low > -same && interval->high < same) result.verdict = AbResult::SAME;
+  }
+  if (result.verdict != AbResult::CANNOT_TELL) return result;
+  if (runs < 2) result.runs_needed = FewestRuns(error);
+  if (runs < 2 || options.margin == 0) return result;
+  if (!std::isfinite(spread.standard_error)) {
+    result.runs_needed = fewest;
+    return result;
+  }
+  if (options.margin < 0.001) return result;  // nobody runs so many
+  // The interval of each look is wider than that of a normal variable, and goes on being so.
+  const auto half = [&](size_t count) {
+    Estimate grown = spread;
+    grown.standard_error /= std::sqrt(static_cast<double>(count) / static_cast<double>(runs));
+    grown.degrees_of_freedom *= static_cast<double>(count) / static_cast<double>(runs);
+    return grown.IntervalAt(error).high - grown.value;
+  };
+  const double wider = interval.has_value() && half(runs) > 0
+                           ? std::max(1.0, (interval->high - interval->low) / 2 / half(runs))
+                           : 1;
+  size_t needed = std::max(runs + 1, fewest);
+  while (wider * half(needed) > same) ++needed;
+  result.runs_needed = needed + (in_turn ? needed % 2 : 0);
+  return result;
+}
+
+TEST(Compare, EachMeasurementIsWhatTheRulesSayWithItsShareOfTheError) {
+  std::map<AbResult::Verdict, int> seen;
+  int num_noted = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    Chance chance(seed);
+    const size_t num_measurements = 1 + chance.Below(4);
+    const double ratio = std::vector<double>{0.9, 0.99, 1, 1.01, 1.1}[chance.Below(5)];
+    Samples samples = MakeSamples(chance, 1 + chance.Below(12), ratio, num_measurements);
+    const bool in_turn = chance.Coin() && samples.a.size() % 2 == 0;
+    if (in_turn) RunInBlocks(&samples);
+    // Blocks of one side alone tell nothing.
+    if (in_turn && chance.Below(4) == 0) samples.b[chance.Below(samples.b.size())].block.reset();
+    if (!in_turn && chance.Coin()) samples.b.resize(1 + chance.Below(samples.b.size()));
+    // Some iterations of B may have become slower than the others.
+    const size_t num_iterations = chance.Coin() ? 1 : 9;
+    const double factor = 1 + 2 * static_cast<double>(chance.Below(3));
+    for (auto* side : {&samples.a, &samples.b}) {
+      for (Process& process : *side) {
+        for (MeasurementSamples& measurement : process.measurements) {
+          measurement.share_of_iterations = chance.Coin() ? 1 : chance.Number();
+          for (size_t i = 1; i < num_iterations; ++i) {
+            measurement.seconds.push_back(measurement.seconds[0] *
+                                          (side == &samples.b && i % 4 == 0 ? factor : 1));
           }
         }
-        FasterOptions options;
-        if (result.name != all.answer.name) options.error /= static_cast<double>(all.measurements.size());
-        const Result expected = MustCompare(alone, options).answer;
-        EXPECT_EQ(result.verdict, expected.verdict);
-        EXPECT_EQ(result.ratio, expected.ratio);
-        EXPECT_EQ(result.low, expected.low);
-        EXPECT_EQ(result.high, expected.high);
-        EXPECT_EQ(result.runs_needed, expected.runs_needed);
-        EXPECT_EQ(result.error, 0.01);
       }
+      chance.Shuffle(*side);
     }
-  }
-}
-
-TEST(Compare, TheVerdictIsWhereTheIntervalLies) {
-  std::map<AbResult::Verdict, int> seen;
-  for (int trial = 0; trial < 200; ++trial) {
-    Chance chance(static_cast<uint64_t>(trial));
-    Samples samples = MakeSamples(chance, 6 + 2 * chance.Below(10), 0.95 + 0.1 * chance.Number());
-    if (chance.Coin()) RunInBlocks(&samples);
+    if (chance.Coin()) samples.primary = "none";
     FasterOptions options;
-    options.margin = 0.04 * chance.Number();
+    options.warm_up = 0;
+    if (chance.Below(4) == 0) options.location = Location::kMean;
+    options.error = std::vector<double>{0.2, 0.05, 0.01}[chance.Below(3)];
+    options.margin = std::vector<double>{0, 1e-6, 0.002, 0.01, 0.03}[chance.Below(5)];
+    if (chance.Coin()) options.max_runs = 2 * chance.Below(12);
     const Comparison comparison = MustCompare(samples, options);
-    const Result& answer = comparison.answer;
-    AbResult::Verdict expected = AbResult::CANNOT_TELL;
-    if (answer.low.has_value()) {
-      const double same = 1 + options.margin;
-      if (*answer.high < 1) expected = AbResult::FASTER;
-      if (*answer.low > 1) expected = AbResult::SLOWER;
-      if (*answer.low > 1 / same && *answer.high < same) expected = AbResult::SAME;
-      EXPECT_LE(*answer.low, *answer.ratio);
-      EXPECT_GE(*answer.high, *answer.ratio);
-    }
-    EXPECT_EQ(answer.verdict, expected);
-    EXPECT_EQ(answer.runs_needed.has_value(), expected == AbResult::CANNOT_TELL);
     EXPECT_EQ(comparison.num_a, samples.a.size());
     EXPECT_EQ(comparison.num_b, samples.b.size());
     EXPECT_EQ(comparison.margin, options.margin);
-    EXPECT_NEAR(answer.seconds_b / answer.seconds_a, *answer.ratio, 1e-9);
-    ++seen[answer.verdict];
-  }
-  for (const auto verdict : {AbResult::CANNOT_TELL, AbResult::FASTER, AbResult::SLOWER, AbResult::SAME}) {
-    EXPECT_GT(seen[verdict], 5) << Name(verdict);
-  }
-}
-
-TEST(Compare, OtherSidesTurnTheAnswerAndAnotherOrderOfRunsChangesNothing) {
-  for (int trial = 0; trial < 40; ++trial) {
-    Chance chance(static_cast<uint64_t>(trial));
-    Samples samples = MakeSamples(chance, 8, std::vector<double>{0.9, 0.99, 1, 1.1}[trial % 8 / 2]);
-    if (trial % 2 == 0) RunInBlocks(&samples);
-    const Result answer = MustCompare(samples).answer;
-    if (trial % 2 == 1) {
-      // Blocks of one side alone tell nothing.
-      Samples in_part = samples;
-      RunInBlocks(&in_part);
-      (trial % 4 == 1 ? in_part.a : in_part.b) = trial % 4 == 1 ? samples.a : samples.b;
-      EXPECT_EQ(MustCompare(in_part).answer.low, answer.low) << trial;
+    const bool has_primary = samples.primary == "m0" || num_measurements == 1;
+    std::vector<Result> results = comparison.measurements;
+    ASSERT_EQ(results.size(), num_measurements - (has_primary ? 1 : 0));
+    if (has_primary) {
+      results.insert(results.begin(), comparison.answer);
+      FasterOptions of_means = options;
+      of_means.location = Location::kMean;
+      const Result mean = Judge(samples, "m0", of_means, options.error),
+                   expected = Judge(samples, "m0", options, options.error);
+      const bool is_noted =
+          IsChange(mean.verdict) && (*mean.low > *expected.high || *mean.high < *expected.low);
+      num_noted += is_noted;
+      EXPECT_THAT(
+          comparison.notes,
+          Contains(HasSubstr(absl::StrFormat("the mean of the iterations changed by %+.1f %%, another",
+                                             (*mean.ratio - 1) * 100)))
+              .Times(is_noted ? 1 : 0));
     }
-    Samples others = samples;
-    std::swap(others.a, others.b);
-    std::reverse(others.a.begin(), others.a.end());
-    std::rotate(others.b.begin(), others.b.begin() + 3, others.b.end());
-    const Result turned = MustCompare(others).answer;
-    EXPECT_EQ(turned.verdict, answer.verdict == AbResult::FASTER   ? AbResult::SLOWER
-                              : answer.verdict == AbResult::SLOWER ? AbResult::FASTER
-                                                                   : answer.verdict);
-    EXPECT_NEAR(*turned.ratio * *answer.ratio, 1, 1e-9) << trial;
-    EXPECT_NEAR(*turned.low * *answer.high, 1, 1e-9) << trial;
-    EXPECT_NEAR(*turned.high * *answer.low, 1, 1e-9) << trial;
-    EXPECT_NEAR(turned.seconds_a, answer.seconds_b, 1e-9) << trial;
-    EXPECT_NEAR(turned.seconds_added, -answer.seconds_added, 1e-9) << trial;
-    EXPECT_EQ(turned.runs_needed, answer.runs_needed) << trial;
-  }
-}
-
-TEST(Compare, InTurnWhatTheMachineDoesFromBlockToBlockChangesNothing) {
-  int num_open = 0;
-  for (int trial = 0; trial < 50; ++trial) {
-    Chance chance(static_cast<uint64_t>(trial));
-    Samples samples = MakeSamples(chance, 6 + 2 * chance.Below(4), 1);
-    RunInBlocks(&samples);
-    const Result steady = MustCompare(samples).answer;
-    for (auto* side : {&samples.a, &samples.b}) {
-      for (Process& process : *side)
-        process.measurements[0].seconds[0] *= 1 + 0.1 * static_cast<double>(*process.block);
+    for (size_t i = 0; i < num_measurements; ++i) {
+      SCOPED_TRACE(absl::StrCat("measurement ", i, " of seed ", seed));
+      const bool is_primary = has_primary && i == 0;
+      const Result expected =
+          Judge(samples, absl::StrCat("m", i), options,
+                options.error / static_cast<double>(is_primary ? 1 : comparison.measurements.size()));
+      EXPECT_EQ(results[i].name, expected.name);
+      EXPECT_EQ(results[i].verdict, expected.verdict);
+      EXPECT_EQ(results[i].error, expected.error);
+      EXPECT_EQ(results[i].runs_needed, expected.runs_needed);
+      EXPECT_NEAR(*results[i].ratio, *expected.ratio, 1e-9);
+      ASSERT_EQ(results[i].low.has_value(), expected.low.has_value());
+      EXPECT_NEAR(results[i].low.value_or(0), expected.low.value_or(0), 1e-9);
+      EXPECT_NEAR(results[i].high.value_or(0), expected.high.value_or(0), 1e-9);
+      EXPECT_NEAR(results[i].seconds_a, expected.seconds_a, 1e-9);
+      EXPECT_NEAR(results[i].seconds_b, expected.seconds_b, 1e-9);
+      EXPECT_NEAR(results[i].seconds_added, expected.seconds_added, 1e-9);
+      ++seen[expected.verdict];
     }
-    const Result answer = MustCompare(samples).answer;
-    EXPECT_EQ(answer.verdict, steady.verdict);
-    EXPECT_NEAR(*answer.ratio, *steady.ratio, 1e-9);
-    EXPECT_NEAR(*answer.low, *steady.low, 1e-9);
-    EXPECT_NEAR(*answer.high, *steady.high, 1e-9);
-    EXPECT_EQ(answer.runs_needed, steady.runs_needed);
-    if (answer.verdict != AbResult::CANNOT_TELL) continue;
-    ++num_open;
-    EXPECT_GT(answer.runs_needed, samples.a.size()) << trial;
-    EXPECT_EQ(*answer.runs_needed % 2, 0u) << trial;
   }
-  EXPECT_GT(num_open, 0);
-}
-
-TEST(Compare, RunsNeededAreTheFewestWhoseIntervalIsAsNarrowAsTheMargin) {
-  FasterOptions options;
-  int num_open = 0;
-  for (int trial = 0; trial < 40; ++trial) {
-    options.margin = 0.002 * (1 + trial % 4);
-    Chance chance(static_cast<uint64_t>(trial));
-    const Samples samples = MakeSamples(chance, 4 + chance.Below(5), 1);
-    const Result answer = MustCompare(samples, options).answer;
-    if (answer.verdict != AbResult::CANNOT_TELL) continue;
-    ++num_open;
-    std::vector<double> a, b;
-    for (const Process& process : samples.a) a.push_back(std::log(process.measurements[0].seconds[0]));
-    for (const Process& process : samples.b) b.push_back(std::log(process.measurements[0].seconds[0]));
-    const Estimate now = WelchDifference(a, b);
-    size_t runs = a.size();
-    Estimate then = now;
-    do {
-      const double growth = static_cast<double>(++runs) / static_cast<double>(a.size());
-      then.standard_error = now.standard_error / std::sqrt(growth);
-      then.degrees_of_freedom = now.degrees_of_freedom * growth;
-    } while (then.IntervalAt(options.error).high - then.value > std::log1p(options.margin));
-    EXPECT_EQ(answer.runs_needed, runs) << trial;
-  }
-  EXPECT_GT(num_open, 20);
-  // So many nobody runs.
-  options.margin = 1e-6;
-  Chance chance(1);
-  EXPECT_FALSE(MustCompare(MakeSamples(chance, 5, 1), options).answer.runs_needed.has_value());
+  for (const auto verdict : {AbResult::CANNOT_TELL, AbResult::FASTER, AbResult::SLOWER, AbResult::SAME})
+    EXPECT_GT(seen[verdict], 20) << Name(verdict);
+  EXPECT_GT(num_noted, 10);
 }
 
 TEST(Compare, MeasurementsOfAllRunsAreComparedAndTheOthersNamed) {
@@ -367,18 +366,6 @@ TEST(Compare, WithoutAPrimaryMeasurementTheWorstIsTheAnswerAndNamed) {
   }
 }
 
-TEST(Compare, WhatRunsInSomeIterationsCountsByEachSidesShareOfThem) {
-  for (const size_t runs : {1, 8}) {
-    Chance chance(9);
-    Samples samples = MakeSamples(chance, runs, 2);
-    for (Process& process : samples.a) process.measurements[0].share_of_iterations = 0.5;
-    for (Process& process : samples.b) process.measurements[0].share_of_iterations = 0.125;
-    const Result save = MustCompare(samples).answer;
-    EXPECT_NEAR(save.seconds_added, 0.125 * save.seconds_b - 0.5 * save.seconds_a, 1e-12);
-    EXPECT_NEAR(save.seconds_added, 0.125 * 2 - 0.5 * 1, 0.05);
-  }
-}
-
 // Each process stands for the median or mean of what is left of it after its warm-up.
 TEST(Compare, TheTimeOfAProcessIsThatOfItsSettledIterations) {
   int num_unsettled = 0;
@@ -420,46 +407,6 @@ TEST(Compare, TheTimeOfAProcessIsThatOfItsSettledIterations) {
     }
   }
   EXPECT_GT(num_unsettled, 5);
-}
-
-TEST(Compare, IterationsThatBecameSlowerInPartAreNotedByTheirMean) {
-  FasterOptions options;
-  options.warm_up = 0;
-  int num_noted = 0;
-  for (uint64_t seed = 0; seed < 40; ++seed) {
-    Chance chance(seed);
-    Samples samples;
-    const double factor = 1 + 2 * static_cast<double>(chance.Below(3));
-    const double ratio = chance.Coin() ? 1 : 0.7;
-    for (auto* side : {&samples.a, &samples.b}) {
-      for (int run = 0; run < 8; ++run) {
-        std::vector<double> seconds;
-        for (int i = 0; i < 9; ++i) {
-          const bool is_rare = side == &samples.b && i % 4 == 0;
-          seconds.push_back((side == &samples.b ? ratio : 1) * (is_rare ? factor : 1) *
-                            std::exp(0.01 * chance.Normal()));
-        }
-        side->push_back(ProcessOf("x", {{"m", seconds}}));
-      }
-    }
-    options.location = Location::kMean;
-    const Comparison of_means = MustCompare(samples, options);
-    options.location = Location::kMedian;
-    const Comparison comparison = MustCompare(samples, options);
-    const Result &mean = of_means.answer, &median = comparison.answer;
-    const bool apart = *mean.low > *median.high || *mean.high < *median.low;
-    EXPECT_THAT(of_means.notes, Not(Contains(HasSubstr("the mean of the iterations"))));
-    if (apart && IsChange(mean.verdict)) {
-      ++num_noted;
-      EXPECT_THAT(comparison.notes,
-                  Contains(HasSubstr(absl::StrFormat(
-                      "the mean of the iterations changed by %+.1f %%, another", (*mean.ratio - 1) * 100))));
-    } else {
-      EXPECT_THAT(comparison.notes, Not(Contains(HasSubstr("the mean of the iterations"))));
-    }
-  }
-  EXPECT_GT(num_noted, 10);
-  EXPECT_LT(num_noted, 35);
 }
 
 TEST(Compare, SamplesThatCannotBeComparedAreErrorsThatNameTheProcess) {
