@@ -46,17 +46,7 @@ CrossCheck::Collectives CollectivesOf(Communicator& ranks) {
   return collectives;
 }
 
-// Counts ranks along "outer" and "inner", which runs fastest.
-RankMeshes Meshes(int outer, int inner) {
-  Config meshes;
-  DeviceMesh& mesh = *meshes.add_mesh();
-  for (const auto& [name, size] : {std::pair("outer", outer), std::pair("inner", inner)}) {
-    MeshAxis& axis = *mesh.add_axes();
-    axis.set_name(name);
-    axis.set_size(size);
-  }
-  return *RankMeshes::Create(meshes.mesh(), outer * inner);
-}
+RankMeshes Meshes(int outer, int inner) { return MeshOf("outer", outer, "inner", inner); }
 
 NamedTensor ScalarAt(const std::string& path, const float& value) {
   return {path, Tensor{TensorView(&value, {1}), nullptr}};

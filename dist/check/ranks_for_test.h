@@ -8,15 +8,29 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ott/dist/check/replica_check.h"
+#include "ott/dist/check/tensor_selection.h"
 #include "ott/dist/comm/simulated_communicator.h"
 
 namespace ott {
 
 inline std::string HostOf(int rank) { return absl::StrCat("node", rank); }
+
+// Counts ranks along two axes, of which the second runs fastest.
+inline RankMeshes MeshOf(const std::string& outer, int outer_size, const std::string& inner, int inner_size) {
+  Config config;
+  DeviceMesh& mesh = *config.add_mesh();
+  for (const auto& [name, size] : {std::pair(outer, outer_size), {inner, inner_size}}) {
+    MeshAxis& axis = *mesh.add_axes();
+    axis.set_name(name);
+    axis.set_size(size);
+  }
+  return *RankMeshes::Create(config.mesh(), outer_size * inner_size);
+}
 
 // Runs the part of each of `size` ranks, and returns when all have ended.
 inline void OnRanks(int size, const std::function<void(int rank, Communicator& ranks)>& part) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "dist/check/ranks_for_test.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -26,18 +27,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr int kIteration = 7;
-
-// Four ranks with an axis "part" of `num_parts`, which runs fastest.
-RankMeshes Meshes(int num_parts) {
-  Config meshes;
-  DeviceMesh& mesh = *meshes.add_mesh();
-  for (const auto& [name, size] : {std::pair("replica", 4 / num_parts), std::pair("part", num_parts)}) {
-    MeshAxis& axis = *mesh.add_axes();
-    axis.set_name(name);
-    axis.set_size(size);
-  }
-  return *RankMeshes::Create(meshes.mesh(), 4);
-}
 
 // A whole tensor [4, 6] and two small ones, dumped by rank 0 of a reference run of one rank.
 class ReferenceCheckTest : public testing::Test {
@@ -79,8 +68,9 @@ class ReferenceCheckTest : public testing::Test {
 
   // The verdict on `rank` of 4, which holds columns 3 * part to 3 * part + 2 of the experts.
   CrossCheckVerdict CheckShard(int rank, int part, float change = 0, int num_parts = 2) const {
-    const auto check = ReferenceCheck::Create(
-        Config(R"(sharded { paths: "*.experts" dimension: 1 along: "part" })"), Meshes(num_parts));
+    const auto check =
+        ReferenceCheck::Create(Config(R"(sharded { paths: "*.experts" dimension: 1 along: "part" })"),
+                               MeshOf("replica", 4 / num_parts, "part", num_parts));
     EXPECT_TRUE(check.ok()) << check.status();
     std::vector<float> shard;
     for (int row = 0; row < 4; ++row) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "dist/check/ranks_for_test.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -17,11 +17,7 @@ using testing::ElementsAre;
 absl::StatusOr<TensorSelection> Selection(const std::string& config, int world_size = 4) {
   CrossCheckConfig parsed;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(config, &parsed)) << config;
-  Config meshes;
-  const std::string mesh = absl::StrCat(R"(mesh { axes { name: "outer" size: )", world_size / 2,
-                                        R"( } axes { name: "inner" size: 2 } })");
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(mesh, &meshes)) << mesh;
-  return TensorSelection::Create(parsed, *RankMeshes::Create(meshes.mesh(), world_size));
+  return TensorSelection::Create(parsed, MeshOf("outer", world_size / 2, "inner", 2));
 }
 
 TEST(TensorSelection, KindsFollowFromPathsUnlessSaidOtherwise) {
