@@ -85,6 +85,15 @@ class OwnTimeTest : public ::testing::Test {
     return {};
   }
 
+  // Returns how often the kernel was asked meanwhile, and the milliseconds that passed.
+  template <typename Work>
+  static std::pair<int, int> ReadsDuring(const Work& work) {
+    num_reads = 0;
+    const uint64_t begin = now_ns;
+    work();
+    return {num_reads, static_cast<int>((now_ns - begin) / 1'000'000)};
+  }
+
   // Without a CPU.
   static void LoseCpu(uint64_t milliseconds) {
     Pass(milliseconds);
@@ -264,23 +273,22 @@ TEST_F(OwnTimeTest, OfACollectiveThatBeganBeforeCountsWhatIsInside) {
 
 TEST_F(OwnTimeTest, InShortIterationsTheKernelIsAskedOnceInFourMilliseconds) {
   constexpr int kSaved = 16;
-  num_reads = 0;
-  const uint64_t begin = now_ns;
   StopwatchStats stats;
-  for (int i = 0; i < 10; ++i) {
-    stats = Train([&] {
-      const Stopwatch::Scope forward(stopwatch_, "forward");
-      now_ns += 50'000;
-      for (int part = 0; part < 4; ++part) {
-        const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
-        now_ns += 25'000;
-      }
-    });
-  }
-  const uint64_t milliseconds = (now_ns - begin) / 1'000'000;
-  EXPECT_GT(milliseconds, 90u);
-  EXPECT_LE(num_reads, static_cast<int>(milliseconds) / 4 + kSaved + 1);
-  EXPECT_GE(num_reads, static_cast<int>(milliseconds) / 8);
+  const auto [reads, milliseconds] = ReadsDuring([&] {
+    for (int i = 0; i < 10; ++i) {
+      stats = Train([&] {
+        const Stopwatch::Scope forward(stopwatch_, "forward");
+        now_ns += 50'000;
+        for (int part = 0; part < 4; ++part) {
+          const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
+          now_ns += 25'000;
+        }
+      });
+    }
+  });
+  EXPECT_GT(milliseconds, 90);
+  EXPECT_LE(reads, milliseconds / 4 + kSaved + 1);
+  EXPECT_GE(reads, milliseconds / 8);
   // All that is known of such iterations is so in the mean.
   const auto& own = stats.own_work();
   EXPECT_GE(own.num_watched_iters(), 500);
@@ -288,18 +296,16 @@ TEST_F(OwnTimeTest, InShortIterationsTheKernelIsAskedOnceInFourMilliseconds) {
 }
 
 TEST_F(OwnTimeTest, InALongRunOfShortIterationsTheKernelIsAskedOnceInSixteenMilliseconds) {
-  const auto train = [&] { Train([&] { now_ns += 150'000; }); };
-  for (int i = 0; i < 150; ++i) train();
-  num_reads = 0;
-  const uint64_t begin = now_ns;
-  for (int i = 0; i < 50; ++i) train();
-  const auto milliseconds = static_cast<int>((now_ns - begin) / 1'000'000);
-  EXPECT_LE(num_reads, milliseconds / 16 + 1);
-  EXPECT_GE(num_reads, milliseconds / 17);
+  const auto train = [&](int times) {
+    for (int i = 0; i < times; ++i) Train([&] { now_ns += 150'000; });
+  };
+  train(150);
+  const auto [reads, milliseconds] = ReadsDuring([&] { train(50); });
+  EXPECT_LE(reads, milliseconds / 16 + 1);
+  EXPECT_GE(reads, milliseconds / 17);
 }
 
 TEST_F(OwnTimeTest, AKernelThatAnswersSlowlyIsAskedForOnePartIn200OfTheTime) {
-  constexpr uint64_t kReadNanoseconds = 20'000;
   const auto train = [&] {
     return Train([&] {
       for (int part = 0; part < 20; ++part) {
@@ -308,15 +314,13 @@ TEST_F(OwnTimeTest, AKernelThatAnswersSlowlyIsAskedForOnePartIn200OfTheTime) {
       }
     });
   };
-  read_takes_ns = kReadNanoseconds;
+  read_takes_ns = 20'000;
   train();
-  num_reads = 0;
-  const uint64_t begin = now_ns;
-  train();
+  const auto [reads, milliseconds] = ReadsDuring(train);
   read_takes_ns = 0;
-  const auto most = static_cast<int>((now_ns - begin) / (200 * kReadNanoseconds));
-  EXPECT_LE(num_reads, most + 16);
-  EXPECT_GE(num_reads, most / 2);
+  // 20 us are one part in 200 of 4 ms.
+  EXPECT_LE(reads, milliseconds / 4 + 16);
+  EXPECT_GE(reads, milliseconds / 4 / 2);
 }
 
 TEST_F(OwnTimeTest, ALongIterationAsksTheKernelWhereverItsMeasurementsEnd) {
@@ -449,9 +453,7 @@ TEST_F(OwnTimeTest, TheKernelIsAskedOnceInATenthOfAMillisecond) {
     });
   };
   train();
-  num_reads = 0;
-  train();
-  EXPECT_LE(num_reads, (kIterations + 1) * 7);
+  EXPECT_LE(ReadsDuring(train).first, (kIterations + 1) * 7);
 }
 
 TEST_F(OwnTimeTest, WithoutACpuWhileAnArrivalIsTakenDownItIsNoLater) {
