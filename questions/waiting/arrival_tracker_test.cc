@@ -416,18 +416,6 @@ TEST(HoldUp, WhatTheOthersCostInTheSameWayIsSubtracted) {
   EXPECT_LE(named, 3);
 }
 
-// Each of two is last in every other five iterations, and much later once: the one that costs more is named.
-TEST(HoldUp, OfTwoThatAreLateInTurnTheOneThatCostsMoreIsNamed) {
-  for (const int costly : {1, 2}) {
-    const auto late_of = [&](int rank, int i) {
-      if (rank != 1 + i / 5 % 2) return 0.0;
-      if (i == 50 || i == 55) return 6000.0;
-      return rank == costly ? 20.0 : 10.0;
-    };
-    EXPECT_EQ(Stats({Late(8, late_of)}).hold_up().rank(), costly);
-  }
-}
-
 TEST(Hiccups, OfTooManyToKeepTheLongestAreKept) {
   for (const int pause : {0, 3, 150, 390}) {
     const auto late_of = [&](int rank, int i) { return rank == 0 ? (i == pause ? 1500.0 : 0) : 30 + i % 7; };
