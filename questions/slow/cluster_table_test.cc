@@ -1,5 +1,9 @@
 #include "ott/questions/slow/cluster_table.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -12,9 +16,9 @@ namespace ott {
 namespace {
 
 using testing::AllOf;
-using testing::Contains;
 using testing::ContainsRegex;
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
@@ -50,10 +54,6 @@ TEST(FormatClusterTable, AlignsColumnsAndChoosesUnitsByRow) {
             "  forward       25.0%  10.000  12.000  14.000   2.000  us      16.7%  rank 0 (node0)\n"
             "  allreduce *   50.0%   1.000   2.000   3.000   0.000   s      50.0%  rank 0 (node0)\n"
             "* collective: waiting for other ranks counts there, not as work\n");
-  EXPECT_THAT(
-      SlowRankLines(Stats("")),
-      ElementsAre(
-          "slowest rank: cannot tell; that takes some 40 measured iterations, and ranks that do like work"));
 }
 
 TEST(FormatClusterTable, CountsSampledMeasurementsThatTakeLittle) {
@@ -65,36 +65,6 @@ TEST(FormatClusterTable, CountsSampledMeasurementsThatTakeLittle) {
   EXPECT_THAT(table, ContainsRegex("  data +1.0% .* 0.000  ns "));
   EXPECT_THAT(table, Not(HasSubstr("module h.1")));
   EXPECT_THAT(table, HasSubstr("and 1 sampled measurements of less than 5% each\n"));
-}
-
-TEST(FormatClusterTable, NamesMissingRanksAndTheStraggler) {
-  const ClusterStats stats = Stats(R"(
-      missing_ranks: 1 missing_ranks: 3
-      straggler { rank: 2 host: "node1" work_seconds: 0.02 median_work_seconds: 0.0125 slower_by: 0.6 slower_by_low: 0.58 slower_by_high: 0.62
-                  measurement: "forward" measurement_excess_seconds: 0.0075 })");
-  EXPECT_THAT(FormatClusterTable(stats), HasSubstr("INCOMPLETE: nothing from ranks 1, 3\n"));
-  EXPECT_THAT(
-      SlowRankLines(stats),
-      ElementsAre("slowest rank: rank 2 (node1) works 20 ms an iteration, 60.0% more than the others' median "
-                  "of 12.5 ms (58.0 to 62.0%); most of it in \"forward\" (+7.5 ms)"));
-}
-
-TEST(FormatClusterTable, SaysSinceWhenARankIsSlow) {
-  const std::vector<std::string> lines = SlowRankLines(Stats(R"(
-      straggler { rank: 2 host: "node1" work_seconds: 0.02 median_work_seconds: 0.0125 slower_by: 0.6 slower_by_low: 0.58 slower_by_high: 0.62
-                  measurement: "forward" measurement_excess_seconds: 0.0075 since_iteration: 140 }
-      slow_measurements { name: "step" rank: 1 slower_by: 0.2 since_iteration: 20 until_iteration: 60 }
-      slow_measurements { name: "load" rank: 1 slower_by: 0.2 until_iteration: 60 })"));
-  EXPECT_THAT(lines, ElementsAre(HasSubstr("works 20 ms an iteration since iteration 140, 60.0% more than"),
-                                 EndsWith(" in iterations 20 to 59, 0.0% of an iteration"),
-                                 EndsWith(" until iteration 59, 0.0% of an iteration")));
-}
-
-TEST(FormatClusterTable, CannotTellWhoIsSlowWhereNoWaitingIsKnown) {
-  ClusterStats stats = Stats("");
-  stats.mutable_measurements(1)->set_collective(false);
-  EXPECT_THAT(SlowRankLines(stats),
-              Contains(HasSubstr("slowest rank: cannot tell: no measurement is known in which ranks wait")));
 }
 
 TEST(FormatClusterTable, ManyNotesDoNotHideTheRest) {
@@ -115,7 +85,7 @@ TEST(FormatClusterTable, ShowsPercentilesWhereThereAreAny) {
 
 TEST(FormatClusterTable, ShowsLateRanksGroupsAndHistory) {
   const std::string table = FormatClusterTable(Stats(R"(
-      late_ranks: 2
+      missing_ranks: [1, 3] late_ranks: 2
       groups { dimension: "host" value: "node0" num_ranks: 2 mean_work_seconds: 0.01 slower_by: 0 }
       groups { dimension: "host" value: "node1" num_ranks: 2 mean_work_seconds: 0.015 slower_by: 0.5 }
       groups { dimension: "pipeline" value: "0" num_ranks: 4 mean_work_seconds: 0.01 slower_by: -0.1 }
@@ -125,7 +95,8 @@ TEST(FormatClusterTable, ShowsLateRanksGroupsAndHistory) {
                     measurement_excess_seconds: 0.01 }
         slowest { rank: 2 host: "node1" num_intervals: 7 } slowest { rank: 0 host: "node0" num_intervals: 2 }
       })"));
-  EXPECT_THAT(table, HasSubstr("LATE: of an earlier gather are the data of rank 2\n"));
+  EXPECT_THAT(table, HasSubstr("INCOMPLETE: nothing from ranks 1, 3\n"
+                               "LATE: of an earlier gather are the data of rank 2\n"));
   EXPECT_THAT(table, HasSubstr("work by host: node0 10 ms (2 ranks, +0.0%), node1 15 ms (2 ranks, +50.0%)\n"
                                "work by pipeline: 0 10 ms (4 ranks, -10.0%)\n"));
   EXPECT_THAT(
@@ -144,87 +115,24 @@ TEST(FormatClusterTable, SaysOfTheFirstIntervalNothingTwice) {
   EXPECT_THAT(FormatClusterTable(stats), HasSubstr("in a row"));
 }
 
-TEST(FormatClusterTable, NamesTheMeasurementsThatTogetherHaveTheExcess) {
-  EXPECT_THAT(SlowRankLines(Stats(R"(
-                  straggler { rank: 2 work_seconds: 0.02 median_work_seconds: 0.01 slower_by: 1
-                              parts { measurement: "a" excess_seconds: 0.006 }
-                              parts { measurement: "b" excess_seconds: 0.004 } })")),
-              ElementsAre(EndsWith("; in everything: \"a\" (+6 ms), \"b\" (+4 ms)")));
-}
-
 TEST(FormatClusterTable, EndsWithArrivals) {
   const ClusterStats stats = Stats("arrivals { name: \"loss\" num_ranks: 4 }");
   EXPECT_THAT(FormatClusterTable(stats), EndsWith("\n" + FormatArrivals(stats)));
 }
 
-TEST(FormatClusterTable, SaysWhyItCannotBeToldWhoIsSlow) {
-  const auto line = [](int num_ranks, bool is_missing, bool has_detectable) {
-    ClusterStats stats = Stats(is_missing ? "missing_ranks: 1 missing_ranks: 3" : "");
-    stats.set_num_ranks(num_ranks);
-    if (has_detectable) stats.set_detectable(0.0601);
-    return SlowRankLines(stats)[0];
-  };
-  EXPECT_EQ(line(1, false, false), "slowest rank: one rank alone has nobody to be slower than");
-  EXPECT_EQ(line(1, true, false), "slowest rank: cannot tell: nothing from ranks 1, 3");
-  EXPECT_EQ(line(2, true, true),
-            "slowest rank: cannot tell: nothing from ranks 1, 3, and none of the others stands out");
-  EXPECT_EQ(line(2, false, true), "slowest rank: none stands out (an excess of 7% would have shown)");
-}
-
-TEST(FormatClusterTable, SaysWhatTheMeanSaysOtherwise) {
-  for (const double more : {0.002, -0.002}) {
-    ClusterStats stats = Stats("straggler { rank: 2 slower_by: 1.5 slower_by_low: 1 slower_by_high: 2 }");
-    stats.mutable_straggler()->set_mean_excess_seconds(more);
-    EXPECT_EQ(
-        SlowRankLines(stats)[0],
-        absl::StrCat(
-            "slowest rank: rank 2 () works 0 s an iteration, 2.5 times the others' median of 0 s (2.0 to "
-            "3.0); most of it outside all measurements (+0 s); not in all iterations alike: in the mean it "
-            "works 2 ms ",
-            more > 0 ? "more" : "less"));
-  }
-}
-
 TEST(FormatClusterTable, HeadlineAndNotesAreOfWhatIsThere) {
-  ClusterStats stats = Stats(R"(misuses { kind: "End\n" count: 1 ranks: "rank 2" }
-                                misuses { kind: "Start" count: 4 ranks: "ranks 1, 3" })");
+  ClusterStats stats = Stats("");
   stats.set_min_measured_iters(9);
   stats.add_measurements()->set_name(kObserverThreads);
-  stats.add_slow_measurements()->set_name("forward");
-  stats.mutable_slow_measurements(0)->set_slower_by(1);
   for (int i = 0; i < 10; ++i) stats.add_notes(absl::StrCat("note ", i));
   EXPECT_THAT(FormatClusterTable(stats), AllOf(StartsWith("2 of 4 ranks, 9 to 10 measured iterations; "),
                                                HasSubstr("\nott's threads: CPU time beside the training's"),
                                                HasSubstr("\nnote: note 9\n"), Not(HasSubstr("more notes"))));
-  EXPECT_THAT(
-      SlowRankLines(stats),
-      ElementsAre("forward: rank 0 () takes 2.0 times the others' time (1.0 to 1.0), 0.0% of an iteration",
-                  StartsWith("slowest rank: cannot tell"),
-                  HasSubstr("REFUSED as misuse, so that these times are not all: End\\n, 1 time on rank 2"),
-                  HasSubstr("Start, 4 times on ranks 1, 3")));
   stats.clear_iteration();
   stats.clear_measurements();
   EXPECT_THAT(FormatClusterTable(stats), AllOf(Not(HasSubstr("\niteration")), Not(HasSubstr("collective:")),
                                                Not(HasSubstr("ott's threads"))));
   EXPECT_THAT(FormatClusterTable(ClusterStats()), StartsWith("0 of 0 ranks"));
-}
-
-TEST(FormatClusterTable, NamesMeasurementsAndSaysWhoseCpuWasTaken) {
-  EXPECT_THAT(
-      SlowRankLines(Stats(R"(
-      detectable: 0.05
-      slow_measurements { name: "attention" rank: 1 host: "vm" slower_by: 0.2 slower_by_low: 0.18
-                          slower_by_high: 0.23 share_of_iteration: 0.25 }
-      cpu_taken { num_watched: 4 num_taken: 1 ranks { rank: 2 host: "vm" share: 0.36 } })")),
-      ElementsAre(
-          "attention: rank 1 (vm) takes 20.0% longer than the others (18.0 to 23.0%), 25.0% of an iteration",
-          "slowest rank: none stands out (an excess of 5% would have shown)",
-          "CPU taken: others had that of rank 2 (vm) for 36% of its work, which counts as nobody's"));
-  EXPECT_THAT(
-      SlowRankLines(Stats(R"(
-      cpu_taken { num_watched: 4 num_taken: 2 ranks { rank: 2 host: "vm" share: 0.41 } ranks { share: 0.2 } })")),
-      Contains("overloaded machine: others had the CPU of 2 of 4 ranks for 10% of their work and more "
-               "(most: 41%, rank 2 (vm)), which counts as nobody's"));
 }
 
 TEST(FormatClusterTable, ShowsWhatDoesNotFitTogether) {
@@ -236,6 +144,74 @@ TEST(FormatClusterTable, ShowsWhatDoesNotFitTogether) {
   EXPECT_THAT(table, HasSubstr("once: load: mean 1.5 s, max 2 s on rank 0 (node0)\n"));
   EXPECT_THAT(table, HasSubstr("note: rank 0: 2 reports added up\n"));
   EXPECT_THAT(table, Not(HasSubstr("INCOMPLETE")));
+}
+
+TEST(SlowRankLines, SayWhoIsSlowSinceWhenAndWhyOrWhyNobodyIsNamed) {
+  const auto straggler = [](const std::string& more) {
+    return absl::StrCat(R"(straggler { rank: 2 host: "node1" work_seconds: 0.02 median_work_seconds: 0.0125
+                                       slower_by: 0.6 slower_by_low: 0.58 slower_by_high: 0.62 )",
+                        more, " }");
+  };
+  const std::string forward = R"(measurement: "forward" measurement_excess_seconds: 0.0075 )";
+  const std::string works = "slowest rank: rank 2 (node1) works 20 ms an iteration",
+                    longer = ", 60.0% more than the others' median of 12.5 ms (58.0 to 62.0%)",
+                    in_forward = longer + "; most of it in \"forward\" (+7.5 ms)",
+                    in_mean = works + longer +
+                              "; most of it outside all measurements (+0 s); not in all iterations alike: in "
+                              "the mean it works 2 ms ";
+  const std::string cannot_tell = "slowest rank: cannot tell", missing = "missing_ranks: [1, 3] ",
+                    too_few =
+                        cannot_tell + "; that takes some 40 measured iterations, and ranks that do like work",
+                    nothing = cannot_tell + ": nothing from ranks 1, 3",
+                    refused = "REFUSED as misuse, so that these times are not all: ";
+  for (
+      const auto& [more, lines] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+          {"", {too_few}},
+          {missing, {nothing}},
+          {missing + "detectable: 0.05", {nothing + ", and none of the others stands out"}},
+          {straggler(forward), {works + in_forward}},
+          {straggler(forward + "since_iteration: 140") + R"(
+              slow_measurements { name: "step" rank: 1 slower_by: 0.2 since_iteration: 20 until_iteration: 60 }
+              slow_measurements { name: "load" rank: 1 slower_by: 1 until_iteration: 60 })",
+           {works + " since iteration 140" + in_forward,
+            "step: rank 1 () takes 20.0% longer than the others (0.0 to 0.0%) in iterations 20 to 59, 0.0% "
+            "of "
+            "an iteration",
+            "load: rank 1 () takes 2.0 times the others' time (1.0 to 1.0) until iteration 59, 0.0% of an "
+            "iteration"}},
+          {straggler(R"(parts { measurement: "a" excess_seconds: 0.006 }
+                         parts { measurement: "b" excess_seconds: 0.004 })"),
+           {works + longer + "; in everything: \"a\" (+6 ms), \"b\" (+4 ms)"}},
+          {straggler("mean_excess_seconds: 0.002"), {in_mean + "more"}},
+          {straggler("mean_excess_seconds: -0.002"), {in_mean + "less"}},
+          {R"(detectable: 0.0601 cpu_taken { num_watched: 4 num_taken: 1 ranks { rank: 2 host: "vm" share: 0.36 } }
+               slow_measurements { name: "attention" rank: 1 host: "vm" slower_by: 0.2 slower_by_low: 0.18
+                                   slower_by_high: 0.23 share_of_iteration: 0.25 })",
+           {"attention: rank 1 (vm) takes 20.0% longer than the others (18.0 to 23.0%), 25.0% of an "
+            "iteration",
+            "slowest rank: none stands out (an excess of 7% would have shown)",
+            "CPU taken: others had that of rank 2 (vm) for 36% of its work, which counts as nobody's"}},
+          {R"(cpu_taken { num_watched: 4 num_taken: 2 ranks { rank: 2 host: "vm" share: 0.41 } ranks { share: 0.2 } })",
+           {too_few,
+            "overloaded machine: others had the CPU of 2 of 4 ranks for 10% of their work and more (most: "
+            "41%, "
+            "rank 2 (vm)), which counts as nobody's"}},
+          {R"(misuses { kind: "End\n" count: 1 ranks: "rank 2" } misuses { kind: "Start" count: 4 ranks: "ranks 1, 3" })",
+           {too_few, refused + "End\\n, 1 time on rank 2", refused + "Start, 4 times on ranks 1, 3"}}}) {
+    EXPECT_THAT(SlowRankLines(Stats(more)), ElementsAreArray(lines)) << more;
+  }
+  ClusterStats stats = Stats("");
+  stats.set_num_ranks(1);
+  EXPECT_THAT(SlowRankLines(stats), ElementsAre("slowest rank: one rank alone has nobody to be slower than"));
+  stats.add_missing_ranks(1);
+  EXPECT_THAT(SlowRankLines(stats), ElementsAre(cannot_tell + ": nothing from rank 1"));
+  stats = Stats("");
+  stats.mutable_measurements(1)->set_collective(false);
+  EXPECT_THAT(
+      SlowRankLines(stats),
+      ElementsAre(StartsWith(
+          cannot_tell +
+          ": no measurement is known in which ranks wait for each other, so that waiting counts as ")));
 }
 
 TEST(ClusterStatsToJson, ReadsBackAsTheSameMessage) {
