@@ -278,5 +278,12 @@ TEST_F(CheckHistoryTest, WhatIsMissingIsSaid) {
   EXPECT_THAT(Read({0}).problems, ElementsAre(HasSubstr(omitted), HasSubstr("cross_check.jsonl: ")));
 }
 
+TEST(FindingOfOutcome, IsGoodOnlyIfItIsKnown) {
+  for (const Outcome outcome : {BITWISE_EQUAL, WITHIN_TOLERANCE, ALL_DISTINCT})
+    EXPECT_EQ(FindingOfOutcome(outcome), Answer::GOOD);
+  EXPECT_EQ(FindingOfOutcome(DIFFERENT), Answer::BAD);
+  EXPECT_EQ(FindingOfOutcome(NOT_COMPARED), Answer::CANNOT_TELL);
+}
+
 }  // namespace
 }  // namespace ott::crosscheck
