@@ -40,19 +40,8 @@ struct Joined {
   }
   const LaunchContext& context(size_t kernel) const { return join.contexts[launch(kernel).context]; }
   State state(size_t kernel) const { return join.StateOf(profile, profile.kernels[kernel].launch); }
-  std::string op(uint32_t label) const { return label == kNone ? "-" : profile.labels[label].description.op; }
   std::string text(uint32_t text) const { return text == kNone ? "-" : join.texts[text]; }
 };
-
-TEST(KernelJoin, CorrelationIdsOfTwoProcessesAreKeptApart) {
-  const Joined joined(CaptureSql()
-                          .Range(1, 11, 100, 200, "aten::mm, seq = 1")
-                          .Range(2, 22, 100, 200, "aten::add, seq = 1")
-                          .Kernel(1, 11, 150, 300, 10, "a", 5)
-                          .Kernel(2, 22, 150, 400, 10, "b", 5));
-  EXPECT_EQ(joined.op(joined.context(0).op), "mm");
-  EXPECT_EQ(joined.op(joined.context(1).op), "add");
-}
 
 // Makes any ranges, which may cross, touch and take no time, and says by the rules of the join what they
 // tell. Numbers of ranges are their indices; -1 is none.
@@ -317,23 +306,6 @@ TEST(KernelJoin, OfAnyRangesEachLaunchHasWhatThoseAroundItSay) {
     EXPECT_GT(num_of_state[state], 100) << static_cast<int>(state);
   EXPECT_GT(num_inherited, 100);
   EXPECT_GT(num_double, 20);
-}
-
-TEST(KernelJoin, AnOpenRangeContainsTheRest) {
-  const Joined joined(
-      CaptureSql().Range(1, 11, 300, "NULL", "aten::open").Kernel(1, 11, 900, 1030, 10, "k", 4));
-  EXPECT_EQ(joined.op(joined.context(0).op), "open");
-  EXPECT_THAT(joined.profile.notes, testing::Contains("1 ranges were open when the capture ended"));
-}
-
-TEST(KernelJoin, OneGraphLaunchHasManyKernels) {
-  const Joined joined(CaptureSql()
-                          .Range(1, 11, 100, 200, "step")
-                          .Kernel(1, 11, 150, 300, 10, "a", 5, 0, true)
-                          .Kernel(1, 11, -1, 310, 10, "b", 5, 0, true));
-  EXPECT_EQ(joined.profile.kernels[0].launch, joined.profile.kernels[1].launch);
-  EXPECT_TRUE(joined.profile.kernels[1].in_graph);
-  EXPECT_EQ(joined.text(joined.context(1).phase), "step");
 }
 
 TEST(KernelJoin, AMillionNestedRangesAreJoined) {

@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <random>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -13,16 +12,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/questions/kernels/capture_for_test.h"
-#include "ott/questions/kernels/json_rows.h"
 #include "ott/questions/kernels/prof_table.h"
 #include "ott/questions/kernels/profile_reader.h"
-#include "ott/questions/kernels/summary.h"
 
 namespace ott::kernels {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr char kLinear[] =
     R"({"op":"linear","module":"fc1","args":[{"name":"input","dtype":"float16","shape":[32,128]},)"
@@ -157,6 +153,25 @@ TEST(ProfTable, CsvQuotesAndWidthCuts) {
             "idx     grid         kernel\n6       585,1,1      frobnicate_kernel,_\n");
   options.columns = "sub,start,op";
   EXPECT_EQ(Table().Write(options), "sub start        op\n-   8950         -\n");
+  options.columns = "op,start,idx";
+  options.layout.width = 28;
+  EXPECT_THAT(Table().Write(options), HasSubstr("need a line of at least 36 characters, not 28"));
+}
+
+TEST(ProfTable, ColumnsHaveTheirWidths) {
+  ProfTableOptions options;
+  options.columns = "all";
+  options.limit = 0;
+  options.layout.width = 513;
+  EXPECT_EQ(
+      Table().Write(options),
+      "idx     seq     altseq  pid      tid          rank layer      phase           trace                   "
+      "  "
+      "dir   sub mod             op              calls            kernel           name             "
+      "params           odd shapes           types            strides          inputs           dtype    "
+      "start        sil        call       share   tc  device stream grid         blocks   block        "
+      "flops        bytes        tflops   gbps     ai       peak    roof    algbw    busbw    latency    "
+      "gap        join\n");
 }
 
 TEST(ProfTable, FiltersSortsAndGroups) {
@@ -208,44 +223,6 @@ TEST(ProfTable, PlainCellsAreOneWordWhateverTheNames) {
   EXPECT_EQ(words(text.substr(0, line)), words(text.substr(line + 1)));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
   EXPECT_THAT(text, HasSubstr(" a_b_c "));
-}
-
-TEST(ProfTable, JsonIsReadBackAsTheSameRows) {
-  const Table table;
-  ProfTableOptions options;
-  options.columns = "all";
-  options.layout.format = TableLayout::Format::kJson;
-  const std::string json = table.Write(options);
-  EXPECT_THAT(json, HasSubstr(R"("op":"linear")"));
-  EXPECT_THAT(json, HasSubstr(R"(\"quoted\")"));
-  std::istringstream lines(json + "\nno row\n[]\n");
-  const JsonRows rows(lines);
-  EXPECT_EQ(rows.num_bad_lines(), 2);
-  for (const char* group : {"", "op,dir"}) {
-    options = {};
-    options.columns = "all";
-    options.group_by = group;
-    std::string text;
-    ASSERT_TRUE(WriteProfTable(rows, options, [&](std::string_view part) { text += part; }).ok());
-    EXPECT_EQ(text, table.Write(options));
-  }
-}
-
-TEST(ProfTable, JsonTextIsUtf8WhateverTheNames) {
-  CaptureSql sql;
-  sql.Kernel(1, 11, 150, 300, 10, "k\xc3\xa4\xff\xed\xa0\x80", 1);
-  ProfTableOptions options;
-  options.columns = "kernel";
-  options.layout.format = TableLayout::Format::kJson;
-  EXPECT_EQ(Table(sql).Write(options), "{\"kernel\":\"k\xc3\xa4\\ufffd\\ufffd\\ufffd\\ufffd\"}\n");
-}
-
-TEST(ProfTable, KernelsOfGraphsAreNotTakenForTheOpAroundTheLaunch) {
-  CaptureSql sql;
-  sql.Range(1, 11, 90, 210, "step").Range(1, 11, 100, 200, kLinear);
-  sql.Kernel(1, 11, 150, 300, 10, "a", 5, 0, true).Kernel(1, 11, -1, 310, 10, "b", 5, 0, true);
-  EXPECT_EQ(Table(sql).Write("idx,phase,op,flops,join"),
-            "idx phase op flops join\n1 step - na graph\n2 step - na graph\n");
 }
 
 TEST(ProfTable, LabelsOfPyTorchAloneTellFlopsAndTheKernelTheType) {
@@ -383,44 +360,29 @@ TEST(ProfTable, BlocksAreThoseOfGridsThatDevicesHave) {
   }
 }
 
-TEST(Summary, SaysWhatStandsOut) {
+TEST(ProfTable, SizesAndGridsTellWhatLeavesTensorCoresIdle) {
   CaptureSql sql;
   sql.Range(1, 11, 100, 200, "aten::mm, seq = 1, sizes = [[30, 128], [128, 64]]");
   sql.Kernel(1, 11, 150, 10000, 60000, "ampere_sgemm_128x64_tn", 1);
   sql.Range(1, 11, 300, 400, "aten::mm, seq = 2, sizes = [[30, 129], [129, 64]]");
   sql.Kernel(1, 11, 350, 100000, 20000, "nvjet_tst_64x8", 2);
   sql.Sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET gridX = 3 WHERE start = 100000;");
-  const Table table(sql);
-  const std::string text = Summarize(ProfileRows(table.profile, table.join, std::nullopt), {});
-  EXPECT_THAT(text, HasSubstr("matrix kernels: 80 us (100.0 %), 25.0 % of it on Tensor Cores"));
-  EXPECT_THAT(text, HasSubstr("* 60 us (75.0 %) multiplies float32 on CUDA cores"));
-  EXPECT_THAT(text, HasSubstr("* 20 us (25.0 %) multiplies sizes that are no multiple of 8"));
-  EXPECT_THAT(text, HasSubstr("fewer than 64 blocks"));
-  EXPECT_THAT(text, HasSubstr("the GPU is idle 27.3 %"));
-  EXPECT_THAT(text, HasSubstr("2 kernels on 1 GPU, 80 us of GPU time"));
-  EXPECT_THAT(text, Not(HasSubstr("fuse them")));
-  EXPECT_THAT(text, Not(HasSubstr("tell no sizes")));
-  ProfTableOptions options;
-  options.columns = "all";
-  options.layout.format = TableLayout::Format::kJson;
-  std::istringstream lines(table.Write(options));
-  EXPECT_EQ(Summarize(JsonRows(lines), {}), text);
+  EXPECT_EQ(Table(sql).Write("tc,odd,blocks,gap"), "tc odd blocks gap\n0 - 585 -\n1 1 3 30000\n");
 }
 
-TEST(Summary, ChannelsOfConvolutionsAreSizesToo) {
-  const auto advice = [](const std::string& x, const std::string& w) {
-    CaptureSql sql;
-    sql.Range(1, 11, 100, 200,
-              R"({"op":"conv2d","args":[{"name":"input","dtype":"float16","shape":)" + x +
-                  R"(},{"name":"weight","dtype":"float16","shape":)" + w + "}]}");
-    sql.Kernel(1, 11, 150, 10000, 60000, "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32", 1);
-    const Table table(sql);
-    return Summarize(ProfileRows(table.profile, table.join, std::nullopt), {});
+TEST(ProfTable, ChannelsOfConvolutionsAreSizesToo) {
+  const auto odd = [](const std::string& x, const std::string& w) {
+    return Table(CaptureSql()
+                     .Range(1, 11, 100, 200,
+                            R"({"op":"conv2d","args":[{"name":"input","dtype":"float16","shape":)" + x +
+                                R"(},{"name":"weight","dtype":"float16","shape":)" + w + "}]}")
+                     .Kernel(1, 11, 150, 10000, 60000, "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32", 1))
+        .Write("odd");
   };
-  EXPECT_THAT(advice("[3,3,8,8]", "[64,3,3,3]"), HasSubstr("no multiple of 8"));
-  EXPECT_THAT(advice("[3,64,7,7]", "[64,64,3,3]"), Not(HasSubstr("no multiple of 8")));
+  EXPECT_EQ(odd("[3,3,8,8]", "[64,3,3,3]"), "odd\n1\n");
+  EXPECT_EQ(odd("[3,64,7,7]", "[64,64,3,3]"), "odd\n0\n");
   // Depthwise.
-  EXPECT_THAT(advice("[3,60,7,7]", "[60,1,3,3]"), Not(HasSubstr("no multiple of 8")));
+  EXPECT_EQ(odd("[3,60,7,7]", "[60,1,3,3]"), "odd\n-\n");
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ott/questions/kernels/json_rows.h"
 #include "ott/questions/kernels/kernel_join.h"
 #include "ott/questions/kernels/prof_table.h"
 #include "ott/questions/kernels/profile_rows.h"
@@ -45,7 +44,7 @@ std::string Dictionaries() {
          Line(80, "[]", "AddmmBackward, seq = 5", 5, 0, "bprop", 2, "volta_sgemm_128x64_nt");
 }
 
-std::string TableOf(const std::string& text, const std::string& columns, int width = 0) {
+std::string TableOf(const std::string& text, const std::string& columns) {
   std::istringstream lines(text);
   absl::StatusOr<Profile> profile = ReadPyProf(lines, "net.dict");
   EXPECT_TRUE(profile.ok()) << profile.status();
@@ -53,7 +52,6 @@ std::string TableOf(const std::string& text, const std::string& columns, int wid
   const ProfileRows rows(*profile, join, std::nullopt);
   ProfTableOptions options;
   options.columns = columns;
-  options.layout.width = width;
   std::string table;
   const absl::Status written = WriteProfTable(rows, options, [&](std::string_view part) { table += part; });
   return written.ok() ? table : std::string(written.message());
@@ -73,15 +71,6 @@ TEST(PyProf, DictionariesAreKernelsWithTheirOpsAndFlops) {
   EXPECT_EQ(TableOf(kernel(-1) + kernel(0) + kernel(1), "sub"), "sub\n0\n0\n1\n");
 }
 
-TEST(PyProf, WidthIsThatOfALine) {
-  const std::string table = TableOf(Dictionaries(), "idx,dir,sub,mod,op,kernel,params,sil", 130);
-  std::istringstream lines(table);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 130u) << line;
-  EXPECT_THAT(table, HasSubstr("1       fprop 0   torch.nn.functi linear          "));
-  EXPECT_THAT(TableOf(Dictionaries(), "idx,dir,sub,mod,op,kernel,params,sil", 30),
-              HasSubstr("need a line of at least"));
-}
-
 TEST(PyProf, OtherLinesAreCountedOrRefused) {
   EXPECT_TRUE(IsPyProfDictionary(Line(1, "[]", "a", 0, 0, "fprop", 1, "k")));
   EXPECT_FALSE(IsPyProfDictionary("{'op': 'linear', 'sil': 7}"));
@@ -93,13 +82,6 @@ TEST(PyProf, OtherLinesAreCountedOrRefused) {
   EXPECT_THAT(profile->notes, testing::Contains(HasSubstr("1 lines are no dictionaries")));
   std::istringstream none("none\n{'a': 1}\n");
   EXPECT_EQ(ReadPyProf(none, "net.dict").status().code(), absl::StatusCode::kInvalidArgument);
-}
-
-TEST(JsonRows, ObjectsWithoutAnyColumnAreNoRows) {
-  std::istringstream lines("{\"a\": 1}\n{\"op\": \"linear\", \"sil\": 7}\n" + Dictionaries());
-  const JsonRows rows(lines);
-  EXPECT_EQ(rows.size(), 1u);
-  EXPECT_EQ(rows.num_bad_lines(), 5);
 }
 
 }  // namespace

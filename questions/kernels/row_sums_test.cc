@@ -1,4 +1,4 @@
-// Tests what sums over rows say, by sums over all rows.
+// Tests what sums over rows say, by sums over all rows, and that rows are read as they were written.
 
 #include <algorithm>
 #include <cmath>
@@ -19,6 +19,8 @@
 #include "ott/core/base/text_table.h"
 #include "ott/core/op_cost/kernel_name.h"
 #include "ott/questions/kernels/compare_rows.h"
+#include "ott/questions/kernels/json_rows.h"
+#include "ott/questions/kernels/prof_table.h"
 #include "ott/questions/kernels/summary.h"
 
 namespace ott::kernels {
@@ -34,9 +36,23 @@ class AnyRows : public KernelRows {
     const int64_t shortest = any(Integers{1000, 6000});
     for (size_t i = random() % 12; i > 0; --i) {
       KernelRow& row = rows.emplace_back();
+      for (const auto field : {&KernelRow::seq, &KernelRow::altseq, &KernelRow::tid, &KernelRow::rank,
+                               &KernelRow::sub, &KernelRow::stream, &KernelRow::latency})
+        row.*field = any(Integers{kNoInteger, 0, 7, 123456789012});
+      for (const auto field :
+           {&KernelRow::layer, &KernelRow::trace, &KernelRow::mod, &KernelRow::grid, &KernelRow::block,
+            &KernelRow::phase, &KernelRow::join, &KernelRow::roof, &KernelRow::calls, &KernelRow::types,
+            &KernelRow::shapes, &KernelRow::strides, &KernelRow::inputs})
+        row.*field = any(Texts{"", "x", "a \"b\",\n\xc3\xa4"});
+      for (const auto field :
+           {&KernelRow::bytes, &KernelRow::message_bytes, &KernelRow::bus_bytes, &KernelRow::percent_peak}) {
+        if (random() % 2 == 0) row.*field = static_cast<double>(random() % 1000);
+      }
+      row.idx = any(Integers{1, 12});
+      row.call = any(Integers{kNoInteger, 500});
       row.kernel = any(Texts{"ampere_sgemm_128x64_tn", "nvjet_tst_64x8", "gemv2T_kernel_val", "reduce_kernel",
                              "ncclDevKernel_AllReduce_Sum_f32_RING_LL"});
-      if (random() % 4 == 0) row.name = any(Texts{"cutlass_gemm", "elementwise"});
+      row.name = any(Texts{"", "", "cutlass_gemm", "elementwise"});
       row.op = any(Texts{"", "mm", "mm", "add"});
       row.dir = any(Texts{"", "fprop", "bprop"});
       row.params = any(Texts{"", "M=1", "M=2"});
@@ -50,7 +66,7 @@ class AnyRows : public KernelRows {
       row.start = 1000 + static_cast<int64_t>(random() % 100000);
       row.sil = shortest + static_cast<int64_t>(random() % 5000) * any(Integers{1, 1, 20});
       if (random() % 2 == 0) row.flops = 1e6 * static_cast<double>(random() % 1000);
-      row.counted_elsewhere = random() % 4 == 0;
+      row.counted_elsewhere = !row.op.empty() && random() % 4 == 0;
     }
   }
 
@@ -213,6 +229,30 @@ TEST(Summary, IsOfAllRowsThatPassTheFilters) {
     }
     ASSERT_EQ(Summarize(any, options),
               SummaryByDefinition(rows, options.op.empty(), options.limit == 1 ? 1 : 10));
+  }
+}
+
+TEST(JsonRows, AreTheRowsThatWereWritten) {
+  std::mt19937 random(4);
+  for (int trial = 0; trial < 300; ++trial) {
+    const AnyRows any(random);
+    ProfTableOptions options;
+    options.columns = "all";
+    options.limit = static_cast<int64_t>(any.size());
+    const auto table = [&](const KernelRows& rows, TableLayout::Format format) {
+      options.layout.format = format;
+      std::string text;
+      EXPECT_TRUE(WriteProfTable(rows, options, [&](std::string_view part) { text += part; }).ok());
+      return text;
+    };
+    // A row has one of the columns that no other kind of line has.
+    std::istringstream lines(table(any, TableLayout::Format::kJson) +
+                             "[]\n\n{\"a\": 1}\n{\"kDuration\": 1, \"op\": \"mm\"}\n{\"flops\": 1}\n" +
+                             "{\"bytes\": null}\n{\"op\": \"\"}\n{\"odd\": 1}");
+    const JsonRows rows(lines, "no row");
+    EXPECT_EQ(rows.num_bad_lines(), 4);
+    EXPECT_EQ(rows.size(), any.size() + 4);
+    ASSERT_EQ(table(rows, TableLayout::Format::kCsv), table(any, TableLayout::Format::kCsv)) << trial;
   }
 }
 

@@ -56,7 +56,6 @@ LineWidth WidthOfLine(const std::vector<std::string_view>& names) {
 
 std::vector<int> WidthsOf(const TableLayout& layout, const std::vector<std::string_view>& names) {
   std::vector<int> widths(names.size(), 0);
-  if (layout.width == 0) return widths;
   const LineWidth line = WidthOfLine(names);
   for (size_t i = 0; i < names.size(); ++i) {
     const int width = WidthOf(names[i]);

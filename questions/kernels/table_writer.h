@@ -49,7 +49,7 @@ class TableWriter {
 
   const TableLayout layout_;
   const std::vector<std::string_view> names_;
-  const std::vector<int> widths_;  // of plain columns; 0: as wide as they are
+  const std::vector<int> widths_;  // of plain columns, unless layout_.width is 0
   const std::function<void(std::string_view)> write_;
   std::string buffer_;
   size_t column_ = 0;
