@@ -140,7 +140,11 @@ std::string DescribeCauses(const JobState& job, const std::vector<const HangCaus
   std::sort(ranks.begin(), ranks.end());
   std::string text =
       absl::StrCat(DescribeRanks(job, ranks), " ", DescribeKind(first.kind(), ranks.size() == 1));
-  if (first.kind() == HangCause::DEAD) text += DescribeTerminationOfRank(job.ranks[ranks[0]]);
+  const std::string ended = DescribeTerminationOfRank(job.ranks[ranks[0]]);
+  const bool all_were_ended_so = std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
+    return DescribeTerminationOfRank(job.ranks[rank]) == ended;
+  });
+  if (first.kind() == HangCause::DEAD && all_were_ended_so) text += ended;
   const std::string operation =
       FormatOperation(first.operation(), first.sequence(), first.group(), first.iteration());
   if (!first.operation().empty()) {

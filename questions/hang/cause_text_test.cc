@@ -88,6 +88,10 @@ TEST(CauseText, SaysByWhomADeadRankWasEnded) {
   job.ranks[1].terminated_ns = kSecond;
   EXPECT_EQ(Describe(job, {Cause(HangCause::DEAD, 1, {}, 0)}),
             "rank 1 is dead: its process is gone, ended by SIGTERM");
+  const std::vector<HangCause> both = {Cause(HangCause::DEAD, 1, {}, 0), Cause(HangCause::DEAD, 2, {}, 0)};
+  EXPECT_EQ(Describe(job, both), "ranks 1, 2 are dead: their processes are gone");
+  job.ranks[2].terminated_ns = 2 * kSecond;
+  EXPECT_EQ(Describe(job, both), "ranks 1, 2 are dead: their processes are gone, ended by SIGTERM");
 }
 
 TEST(CauseText, SaysWhereTheFirstThreeAre) {
