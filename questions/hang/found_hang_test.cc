@@ -107,6 +107,14 @@ TEST(HangAnswer, SaysWhatWasFoundBeforeUnlessItIsTheSameHang) {
               ElementsAre("Not recorded: no rank kept a flight recorder."));
 }
 
+// Ranks without a recorder, that the verdict did not need, count as little as those that it did.
+TEST(HangAnswer, CountsTheRecordersThatWereRead) {
+  HangVerdict verdict;
+  for (const HangRank::State state : {HangRank::WORKS, HangRank::UNKNOWN, HangRank::WAITS})
+    verdict.add_ranks()->set_state(state);
+  EXPECT_THAT(AnswerHang(verdict, std::nullopt).how_sure(), HasSubstr("of 2 of 3 ranks"));
+}
+
 TEST(HangAnswer, SaysWhereTheFirstTwoRanksToBlameStand) {
   const std::string run_dir = ::testing::TempDir() + "/stacks";
   for (const int rank : {1, 3, 5}) {

@@ -35,8 +35,11 @@ Answer AnswerHang(const std::optional<HangVerdict>& now, const std::optional<Han
     answer.set_finding(FindingOfHang(*now));
     answer.add_sentences(now->verdict());
     const int num_ranks = now->ranks_size();
-    answer.set_how_sure(absl::StrCat("by the flight recorders of ", num_ranks - now->unknown_size(), " of ",
-                                     num_ranks, num_ranks == 1 ? " rank" : " ranks",
+    const auto num_read = std::count_if(now->ranks().begin(), now->ranks().end(), [](const HangRank& rank) {
+      return rank.state() != HangRank::UNKNOWN;
+    });
+    answer.set_how_sure(absl::StrCat("by the flight recorders of ", num_read, " of ", num_ranks,
+                                     num_ranks == 1 ? " rank" : " ranks",
                                      "; a rank is blamed on proof alone"));
     SetEvidence(*now, &answer);
     *answer.mutable_ranks() = now->culprits();
