@@ -108,7 +108,7 @@ a=0123.411 | a#412 | cpu97 | cpu97 | cpu97
 a=0123.411 | a#412 | cpu97 | cpu97 |
   HANGING OUTSIDE
 a=01234 | a#412 | cpu97 | cpu97 | cpu97 | unread
-  HANGING OUTSIDE; unknown 4
+  CANNOT_TELL; unknown 4
 a=0123 | a#1 | @ | @ | @
   HANGING NEVER_CAME 1, NEVER_CAME 2, NEVER_CAME 3
 a=0123 | a#1 | | | dead

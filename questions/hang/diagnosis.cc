@@ -84,10 +84,10 @@ void HangAnalyzer::LookOutside() {
     roots.insert(roots.end(), cause.ranks().begin(), cause.ranks().end());
   }
   if (places.size() != 1 || roots.size() < 2 || 2 * roots.size() <= job_.ranks.size()) return;
-  if (ends_.unknown.empty() && AllCompute(roots))
-    return AnswerThatTheyCompute(roots, ", and the others wait for them");
+  const bool compute = AllCompute(roots);
+  if (ends_.unknown.empty() && compute) return AnswerThatTheyCompute(roots, ", and the others wait for them");
   verdict_.clear_causes();
-  AddOutside(roots, ", and the others wait for them");
+  if (!compute) AddOutside(roots, ", and the others wait for them");
 }
 
 bool HangAnalyzer::AllCompute(const std::vector<int>& ranks) const {
@@ -314,9 +314,10 @@ void HangAnalyzer::AnswerThatNumbersDoNotTell(const StandingOperation& operation
 
 void HangAnalyzer::Answer() {
   *verdict_.mutable_unknown() = {ends_.unknown.begin(), ends_.unknown.end()};
+  if (verdict_.causes_size() > 0) LookOutside();
+  if (verdict_.answer() == HangVerdict::NOT_HANGING) return;
   if (verdict_.causes_size() > 0) {
-    LookOutside();
-    if (verdict_.causes_size() == 0 || !FindFirstRoots()) return;
+    if (!FindFirstRoots()) return;
     verdict_.set_answer(HangVerdict::HANGING);
     verdict_.set_verdict(JoinCauses());
     AddHeldUp();
