@@ -201,14 +201,18 @@ void CauseFinder::AddEnd(int rank) {
   }
   if (awaited_at < 0) return;
   const JobOperation& operation = graph_.operations()[awaited_at].operation;
+  const bool is_collective = operation.direction == JobOperation::Direction::kCollective;
   const GroupPosition* const position = state.Position(operation.group);
-  if (operation.direction == JobOperation::Direction::kCollective && position == nullptr) {
+  if (is_collective && position == nullptr) {
     ends_.unknown.push_back(rank);
   } else if (!waits_.Stands(rank)) {
     ends_.moving.push_back(rank);
   } else {
-    const bool called = job_.records_entry && position != nullptr && position->enqueued >= operation.sequence;
-    AddCause(called ? HangCause::DEVICE_STANDS : HangCause::NEVER_CAME, {rank}, awaited_at);
+    const bool called = is_collective ? position->enqueued >= operation.sequence
+                                      : state.HasOtherHalf(graph_.operations()[awaited_at].standing[0],
+                                                           operation, Progress::kEnqueued);
+    AddCause(job_.records_entry && called ? HangCause::DEVICE_STANDS : HangCause::NEVER_CAME, {rank},
+             awaited_at);
   }
 }
 

@@ -57,8 +57,12 @@ a=0123.50 | a#51! | a#51c! a#52 | unread | a#51c! a#52
   CANNOT_TELL; unknown 2
 a=01 | recv<1 | unplaced
   HANGING NEVER_CAME 1
+a=01.411 | recv<1 |
+  HANGING NEVER_CAME 1
 a=01 | recv<1 | send>0
   CANNOT_TELL
+a=01 | recv<1 | send>0q
+  HANGING DEVICE_STANDS 1
 a=0123.411 | a#412 ended | a#412 ended | ended | a#412 ended
   HANGING NEVER_CAME 2
 a=0123.411 | a#412 | a#412 | a#412q | a#412
@@ -440,6 +444,7 @@ class JobInWords {
     } else if (word[0] == 's' || word[0] == 'r') {
       test_.Send(rank, 0, to_[word[5] - '0'],
                  word[0] == 's' ? JobOperation::Direction::kSend : JobOperation::Direction::kReceive);
+      if (word.back() == 'q') state.operations.back().progress = Progress::kEnqueued;
     } else if (word[0] == '@') {
       state.place = word.substr(1);
     } else if (word[0] == 'i') {

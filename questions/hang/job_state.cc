@@ -18,6 +18,13 @@ const JobOperation* RankState::Entered(const JobOperation& operation) const {
   return found != operations.end() ? &*found : nullptr;
 }
 
+bool RankState::HasOtherHalf(int other, const JobOperation& of_other, JobOperation::Progress progress) const {
+  return std::any_of(operations.begin(), operations.end(), [&](const JobOperation& own) {
+    return own.progress == progress && own.group == of_other.group && own.peer == other &&
+           own.direction != JobOperation::Direction::kCollective && own.direction != of_other.direction;
+  });
+}
+
 int32_t JobState::Name(std::string_view name) {
   const auto found = index_of_name_.find(name);
   if (found != index_of_name_.end()) return found->second;

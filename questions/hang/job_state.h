@@ -79,6 +79,8 @@ struct RankState {
   const GroupPosition* Position(int32_t group) const;
   // Returns what the rank has of an operation that it has entered and not completed; null: nothing.
   const JobOperation* Entered(const JobOperation& operation) const;
+  // Returns true if the rank has the other half of what another sends to it or receives from it.
+  bool HasOtherHalf(int other, const JobOperation& of_other, JobOperation::Progress progress) const;
 };
 
 struct JobGroup {

@@ -11,16 +11,6 @@ namespace {
 using Direction = JobOperation::Direction;
 using Progress = JobOperation::Progress;
 
-bool StandsInOtherHalf(const RankState& peer, int rank, const JobOperation& operation) {
-  for (const JobOperation& other : peer.operations) {
-    if (other.progress == Progress::kEntered && other.group == operation.group && other.peer == rank &&
-        other.direction != Direction::kCollective && other.direction != operation.direction) {
-      return true;
-    }
-  }
-  return false;
-}
-
 // Strongly connected components by Tarjan (1972), without recursion. Components appear after those that they
 // lead to.
 class Components {
@@ -124,7 +114,8 @@ void WaitGraph::AddAwaited() {
     }
     const int peer = operation.operation.peer;
     if (peer < 0 || peer >= FirstOperationNode()) continue;
-    operation.awaits = !StandsInOtherHalf(job_.ranks[peer], operation.standing[0], operation.operation);
+    operation.awaits =
+        !job_.ranks[peer].HasOtherHalf(operation.standing[0], operation.operation, Progress::kEntered);
     if (operation.awaits) next_[FirstOperationNode() + i].push_back(peer);
   }
   for (const auto& [group, operations] : of_group) AddAwaitedOfGroup(group, operations);
