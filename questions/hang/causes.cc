@@ -55,7 +55,7 @@ class CauseFinder {
   std::map<int32_t, std::set<std::vector<int>>> PartsOfGroups();
   void NoteContradiction(const Contradiction& contradiction);
   bool FindMismatches(const std::map<int32_t, std::set<std::vector<int>>>& parts_of_groups);
-  void AddMismatch(const Mismatch& mismatch);
+  void AddMismatch(const Mismatch& mismatch, const std::vector<int>& members);
   // A rank that is gone waited for one that is still there and stands, or of which nothing is known: that may
   // be why it is gone.
   bool IsConsequence(int rank) const;
@@ -119,7 +119,7 @@ bool CauseFinder::FindMismatches(const std::map<int32_t, std::set<std::vector<in
                                      ? DescribeUnlikeUse(job_, group, mismatch->operations[0].name)
                                      : "";
       if (unlike.empty()) {
-        AddMismatch(*mismatch);
+        AddMismatch(*mismatch, members);
       } else if (ends_.divided.insert(group).second) {
         verdict_.add_notes(unlike);
       }
@@ -128,9 +128,13 @@ bool CauseFinder::FindMismatches(const std::map<int32_t, std::set<std::vector<in
   return verdict_.causes_size() > 0;
 }
 
-void CauseFinder::AddMismatch(const Mismatch& mismatch) {
+void CauseFinder::AddMismatch(const Mismatch& mismatch, const std::vector<int>& members) {
+  const auto num_absent = std::count_if(members.begin(), members.end(), [&](int rank) {
+    const GroupPosition* const position = job_.ranks[rank].Position(mismatch.operations[0].group);
+    return position == nullptr || position->enqueued < mismatch.operations[0].sequence;
+  });
   std::vector<int> culprits;
-  if (mismatch.has_majority()) {
+  if (mismatch.has_majority(static_cast<size_t>(num_absent))) {
     for (size_t i = 1; i < mismatch.ranks.size(); ++i) {
       culprits.insert(culprits.end(), mismatch.ranks[i].begin(), mismatch.ranks[i].end());
     }

@@ -230,6 +230,13 @@ a=01234 | a#1 | mean:a#1 | a#1 | max:a#1 | a#1
 a=0123 | a#1 | mean:a#1 | a#1 | max:a#1
   HANGING DIFFERENT_OPERATION
   says ; there is no majority, so nobody is blamed
+# Those that have not called it may call it as the minority does.
+a=01234 | a#1 | a#1 | mean:a#1 | |
+  HANGING DIFFERENT_OPERATION
+a=01234 | a#1 | a#1 | mean:a#1 | unread | unread
+  HANGING DIFFERENT_OPERATION
+a=01234 | a#1 | a#1 | mean:a#1 | unread | a#1
+  HANGING DIFFERENT_OPERATION 2
 a=01234 | a#5=8 | a#5=9 | a#5 | a#5=8 | a#5=8
   HANGING DIFFERENT_SIZE 1
   says rank 1 with size 9 called #5 of group a (sum), which ranks 0, 3, 4 with size 8 called

@@ -58,8 +58,8 @@ bool AllCompleted(const std::vector<Called>& calls) {
 
 }  // namespace
 
-bool Mismatch::has_majority() const {
-  size_t all = 0;
+bool Mismatch::has_majority(size_t num_absent) const {
+  size_t all = num_absent;
   for (const std::vector<int>& with_it : ranks) all += with_it.size();
   return 2 * ranks[0].size() > all;
 }

@@ -3,6 +3,7 @@
 #ifndef OTT_QUESTIONS_HANG_MISMATCH_H_
 #define OTT_QUESTIONS_HANG_MISMATCH_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -22,8 +23,8 @@ struct Mismatch {
   // True if they may have differed before what is recorded begins.
   bool or_earlier = false;
 
-  // Returns true if more than half of the ranks have the first.
-  bool has_majority() const;
+  // Returns true if more than half of the ranks have the first, whatever those have that did not call it yet.
+  bool has_majority(size_t num_absent) const;
 };
 
 // Returns the lowest number under which these members of the group have different names, sizes or iterations.
