@@ -17,6 +17,7 @@
 #include "ott/core/kernel_profile/label_table.h"
 #include "ott/questions/kernels/capture_for_test.h"
 #include "ott/questions/kernels/profile_reader.h"
+#include "ott/questions/kernels/profile_rows.h"
 
 namespace ott::kernels {
 namespace {
@@ -223,6 +224,10 @@ TEST(KernelJoin, OfAnyRangesEachLaunchHasWhatThoseAroundItSay) {
       told.assign(told.size(), -1);
     }
     joined.Join();
+    profile.kernel_names = {"kernel"};
+    profile.geometries.resize(1);
+    profile.processes.resize(2);
+    const ProfileRows rows(profile, joined.join, std::nullopt);
     std::map<int64_t, uint32_t> instances;
     for (size_t i = 0; i < profile.launches.size(); ++i) {
       SCOPED_TRACE(i);
@@ -239,6 +244,12 @@ TEST(KernelJoin, OfAnyRangesEachLaunchHasWhatThoseAroundItSay) {
                                                : State::kNoOp;
       ++num_of_state[state];
       ASSERT_EQ(joined.state(i), state);
+      KernelRow row;
+      rows.Get(i, &row);
+      EXPECT_EQ(row.join, state == State::kOp        ? "op"
+                          : state == State::kNoOp    ? "no_op"
+                          : state == State::kNoRange ? "no_range"
+                                                     : "no_launch");
       if (in < 0) continue;
       AnyCapture::Said expected = around;
       int64_t forward_marker = -1, forward_op = -1, number = around.number, before = around.backward_start;

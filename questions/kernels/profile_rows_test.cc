@@ -301,8 +301,13 @@ TEST(ProfTable, APeakNeedsToKnowWhetherTensorCoresWorked) {
             R"({"op":"_scaled_mm","args":[{"dtype":"float8_e4m3fn","shape":[64,64]},)"
             R"({"dtype":"float8_e4m3fn","shape":[64,64]}]})");
   sql.Kernel(1, 11, 710, 800, 100, "sm89_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n", 4);
+  sql.Range(1, 11, 900, 1000,
+            R"({"op":"mm","args":[{"dtype":"float32","shape":[1024,1024]},)"
+            R"({"dtype":"float32","shape":[1024,1024]}]})");
+  sql.Kernel(1, 11, 910, 1000, 100000, "ampere_sgemm_128x64_tn", 5);
   EXPECT_EQ(Table(sql).Write("flops,peak,roof"),
-            "flops peak roof\n524288 na na\n524288 7.3361 memory\n0 4.7761 memory\n524288 na na\n");
+            "flops peak roof\n524288 na na\n524288 7.3361 memory\n0 4.7761 memory\n524288 na na\n"
+            "2147483648 32.1 compute\n");
 }
 
 TEST(ProfTable, KernelsTellWhatLabelsDoNot) {
