@@ -1,20 +1,24 @@
 #include "ott/questions/hang/run_state.h"
 
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/clock.h"
@@ -28,15 +32,13 @@
 namespace ott {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::StartsWith;
 using Process = RankState::Process;
 
-constexpr uint64_t kSecond = 1000000000;
+constexpr int64_t kSecond = 1000000000;
 
 // Recorders of ranks whose clock stands still until a test moves it.
 class RunStateTest : public testing::Test {
@@ -79,64 +81,11 @@ class RunStateTest : public testing::Test {
 
 uint64_t RunStateTest::now_ = 0;
 
-TEST_F(RunStateTest, WhoNeverCameIsNamedFromRecorders) {
-  CreateRecorders(4);
-  for (const int rank : {0, 1, 3}) Begin(sums_[rank]);
-  Begin(data_[2]);
-  now_ += 90 * kSecond;
-  Beat({0, 1, 2, 3});
-  const absl::StatusOr<JobState> job = Read();
-  ASSERT_TRUE(job.ok()) << job.status();
-  const HangVerdict verdict = DiagnoseHang(*job, HangOptions());
-  EXPECT_THAT(verdict.culprits(), ElementsAre(2));
-  EXPECT_THAT(verdict.verdict(),
-              StartsWith("rank 2 (node1) never came to sum #1 of group world (iteration 0), where "
-                         "ranks 0, 1, 3 have waited for 90 s; it is in \"data\" since 90 s"));
-}
-
-// A process that records and is then ended by SIGTERM from here.
-TEST_F(RunStateTest, SigtermIsNotedWithItsSenderAndEndsTheProcessAsBefore) {
-  const pid_t child = fork();
-  if (child == 0) {
-    ASSERT_TRUE(MakeDirectories(RankDirectory(dir_, 0)).ok());
-    FlightRecorder::Options options = {FlightPath(dir_, 0), 0, 1, "node1", "Slurm job 7.0"};
-    options.job_ends_s = time(nullptr);
-    FlightRecorder* const recorder = *FlightRecorder::Create(options, Clock([] { return now_; }));
-    FlightRecorder::Begin(recorder->Add("data", {}), now_, 0);
-    for (;;) pause();
-  }
-  while (!ReadFlightRecord(FlightPath(dir_, 0)).ok() ||
-         ReadFlightRecord(FlightPath(dir_, 0))->measurements.empty()) {
-    std::this_thread::yield();
-  }
-  kill(child, SIGTERM);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
-  const absl::StatusOr<FlightRecord> record = ReadFlightRecord(FlightPath(dir_, 0));
-  ASSERT_TRUE(record.ok()) << record.status();
-  EXPECT_TRUE(record->notes_termination);
-  EXPECT_EQ(record->terminated_by, std::string(program_invocation_short_name).substr(0, 15));
-  const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
-  EXPECT_EQ(verdict.answer(), HangVerdict::NOT_HANGING);
-  EXPECT_THAT(
-      verdict.verdict(),
-      AllOf(StartsWith("not hanging: "), HasSubstr(" ended the job by SIGTERM at "),
-            HasSubstr("Z, when the time of Slurm job 7.0 was over, and no rank had waited for long")));
-}
-
 TEST_F(RunStateTest, AProgramsOwnHandlerOfSigtermStays) {
   signal(SIGTERM, SIG_IGN);
   CreateRecorders(1);
   EXPECT_EQ(signal(SIGTERM, SIG_DFL), SIG_IGN);
   EXPECT_FALSE(ReadFlightRecord(FlightPath(dir_, 0))->notes_termination);
-}
-
-TEST_F(RunStateTest, AGroupIsDeclaredWhereTheProgramSaidWhoIsInIt) {
-  CreateRecorders(2);
-  EXPECT_FALSE(Read()->groups[0].is_declared);
-  recorders_[0]->Add("pair", FlightOperation::Collective("pair", {0, 1}));
-  EXPECT_TRUE(Read()->groups.back().is_declared);
 }
 
 TEST_F(RunStateTest, ASkipLongAgoIsFoundAsFarBackAsItIsRecorded) {
@@ -201,21 +150,6 @@ TEST_F(RunStateTest, CpuTimeTellsWhoComputes) {
   EXPECT_GT(Read()->ranks[0].cpu_share, 0.5);
 }
 
-TEST_F(RunStateTest, WhoEndsItsTrainingEarlyHasLeftIt) {
-  CreateRecorders(3);
-  for (const int rank : {0, 1}) Begin(sums_[rank]);
-  recorders_[2]->SetLeft();
-  now_ += 90 * kSecond;
-  Beat({0, 1});
-  const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
-  EXPECT_THAT(verdict.culprits(), ElementsAre(2));
-  EXPECT_EQ(verdict.causes(0).kind(), HangCause::LEFT);
-  EXPECT_EQ(verdict.ranks(2).state(), HangRank::LEFT);
-  for (FlightRecorder* const recorder : recorders_) recorder->SetFinished();
-  recorders_[0]->SetLeft();
-  EXPECT_TRUE(Read()->ranks[0].finished);
-}
-
 TEST_F(RunStateTest, WhoCallsExitHasLeft) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
@@ -251,33 +185,6 @@ TEST_F(RunStateTest, ALastRankThatLeftNothingIsMissedWithoutRunJsonToo) {
   EXPECT_THAT(verdict.unknown(), ElementsAre(2));
 }
 
-TEST_F(RunStateTest, AProcessIsDeadStoppedOrAliveAsTheKernelSays) {
-  CreateRecorders(1);
-  EXPECT_EQ(Read()->ranks[0].process, Process::kAlive);
-  RunStateEnvironment environment = RunStateEnvironment::Real();
-  // Nobody else lives who could have missed one that is dead.
-  static char reported;
-  environment.read_process = [](int64_t number) {
-    ProcessStatus status = ReadProcess(number);
-    status.state = reported;
-    return status;
-  };
-  for (const auto& [state, process] : {std::pair('R', Process::kAlive),
-                                       {'S', Process::kAlive},
-                                       {'D', Process::kAlive},
-                                       {'T', Process::kStopped},
-                                       {'t', Process::kStopped},
-                                       {'Z', Process::kUnknown},
-                                       {'X', Process::kUnknown},
-                                       {'\0', Process::kUnknown}}) {
-    reported = state;
-    EXPECT_EQ(Read(environment)->ranks[0].process, process) << state;
-  }
-  // The number was used again: this job is over.
-  environment.read_process = [](int64_t) { return ProcessStatus{'R', 1}; };
-  EXPECT_EQ(Read(environment)->ranks[0].process, Process::kUnknown);
-}
-
 TEST_F(RunStateTest, ARankOfAMachineWhoseClockIsApartIsNotBlamed) {
   CreateRecorders(2);
   RunStateEnvironment environment = RunStateEnvironment::Real();
@@ -285,11 +192,11 @@ TEST_F(RunStateTest, ARankOfAMachineWhoseClockIsApartIsNotBlamed) {
   const int64_t now = environment.now_ns;
   environment.wait_for_beats = [] { ADD_FAILURE() << "in vain"; };
   for (const int64_t apart : {0, 5, -3602, 3601}) {
-    environment.now_ns = now + apart * static_cast<int64_t>(kSecond);
+    environment.now_ns = now + apart * kSecond;
     EXPECT_TRUE(Read(environment).ok());
   }
   for (const int64_t apart : {-70, 70}) {
-    environment.now_ns = RunStateEnvironment::Real().now_ns + apart * static_cast<int64_t>(kSecond);
+    environment.now_ns = RunStateEnvironment::Real().now_ns + apart * kSecond;
     environment.wait_for_beats = [this] {
       now_ += kSecond;
       Beat({0, 1});
@@ -364,126 +271,214 @@ TEST_F(RunStateTest, WhatCommunicatorsDoIsRecorded) {
   EXPECT_EQ(job->ranks[0].last_completed, "AllGather #2");
 }
 
-// Records in memory, by the clock of a machine "here" at 1000 s. Process 0 is gone, others live.
-class RecordsTest : public testing::Test {
- protected:
-  static constexpr int64_t kAt = 1000 * static_cast<int64_t>(kSecond);
+// Reads records in memory, by the clock of a machine "here" at 1000 s.
+JobState JobOf(const std::vector<absl::StatusOr<FlightRecord>>& records) {
+  RunStateEnvironment environment;
+  environment.now_ns = 1000 * kSecond;
+  environment.machine = "here";
+  environment.read_process = [](int64_t state) { return ProcessStatus{static_cast<char>(state), 1}; };
+  return MakeJobState(records, environment);
+}
 
-  static FlightRecord Record(double beat_seconds, const std::string& machine = "here", int64_t process = 0) {
-    FlightRecord record;
-    record.host = "host of " + machine;
-    record.machine = machine;
-    record.process = process;
-    record.process_started = 1;
-    record.beat_ns = static_cast<int64_t>(beat_seconds * kSecond);
-    record.notes_termination = true;
-    return record;
+// Returns any record of a rank that may still live.
+FlightRecord AnyRecord(std::mt19937& random) {
+  const auto one_in = [&](unsigned n) { return random() % n == 0; };
+  const auto any = [&](std::initializer_list<double> seconds) {
+    return static_cast<int64_t>(*(seconds.begin() + random() % seconds.size()) * kSecond);
+  };
+  FlightRecord record;
+  record.machine = one_in(3) ? "a" : "here";
+  record.host = one_in(3) ? "b" : record.machine;
+  record.process = std::string_view("\0RTtZX", 6)[random() % 6];
+  record.process_started = one_in(8) ? 2 : 1;
+  record.beat_ns = any({980, 986.9, 987, 987.1, 989.9, 990, 990.1, 997, 999, 1001});
+  record.last_event_ns = any({0, 0, 970, 989.9, 1000});
+  record.end = static_cast<internal::FlightEnd>(random() % 3);
+  record.notes_termination = !one_in(4);
+  record.terminated_ns = any({0, 0, 0, 980, 990, 992});
+  record.terminated_by = one_in(2) ? "somebody" : "";
+  record.iteration = static_cast<int64_t>(random() % 3);
+  record.num_dropped = static_cast<int64_t>(random() % 3);
+  record.job_ends_s = static_cast<int64_t>(random() % 3);
+  // The members of "b" and "world" are known, of which rank 4 is none of the job.
+  for (const auto& [name, ranges] : std::vector<std::pair<std::string, std::vector<internal::FlightRange>>>{
+           {"a", {}}, {"b", {{0, 5, 1}}}, {"world", {{0, 5, 1}}}}) {
+    record.groups.push_back(
+        {name, ranges, static_cast<int64_t>(random() % 9), static_cast<int64_t>(random() % 9)});
   }
+  std::shuffle(record.groups.begin(), record.groups.end(), random);
+  for (size_t i = random() % 5; i > 0; --i) {
+    record.measurements.push_back(
+        {absl::StrCat("m", i), one_in(3) ? "kind" : "", static_cast<FlightRole>(random() % 4),
+         static_cast<int>(random() % 3), static_cast<int>(random() % 3), one_in(2),
+         static_cast<int64_t>(random() % 9), any({0, 930, 940, 950, 988}), any({0, 945, 970}),
+         static_cast<int64_t>(random() % 3), static_cast<int64_t>(random() % 9),
+         static_cast<int>(random() % 3), one_in(2)});
+  }
+  for (size_t i = random() % 6; i > 0; --i) {
+    const bool is_of_none = record.measurements.empty() || one_in(3);
+    record.events.push_back({any({935, 960, 980}),
+                             is_of_none  ? internal::FlightEventType::kFinishIter
+                             : one_in(2) ? internal::FlightEventType::kBegin
+                                         : internal::FlightEventType::kEnd,
+                             is_of_none ? -1 : static_cast<int>(random() % record.measurements.size()),
+                             static_cast<int>(random() % 3), static_cast<int64_t>(random() % 3),
+                             static_cast<int64_t>(random() % 9), static_cast<int64_t>(random() % 9)});
+  }
+  for (int64_t ns = any({940, 960}); !one_in(4) || record.beats.empty(); ns += any({0, 10, 20}))
+    record.beats.push_back({ns, ns / 2 + any({0, 1})});
+  return record;
+}
 
-  static JobState Job(const std::vector<FlightRecord>& records, int64_t now_ns = kAt) {
-    RunStateEnvironment environment;
-    environment.now_ns = now_ns;
-    environment.machine = "here";
-    environment.read_process = [](int64_t process) {
-      return process == 0 ? ProcessStatus() : ProcessStatus{'R', 1};
+TEST(JobState, OfAnyRecordsIsAsTheRulesSay) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 2000; ++trial) {
+    SCOPED_TRACE(trial);
+    std::vector<absl::StatusOr<FlightRecord>> records;
+    for (size_t i = 1 + random() % 4; i > 0; --i) {
+      records.push_back(AnyRecord(random));
+      if (random() % 8 == 0) records.back() = absl::NotFoundError("no recorder \xff");
+    }
+    const auto sign_of = [](const FlightRecord& record) {
+      return std::max({record.beat_ns, record.last_event_ns, record.terminated_ns});
     };
-    return MakeJobState({records.begin(), records.end()}, environment);
+    const auto process_of = [](const FlightRecord& record) {
+      if (record.machine != "here")
+        return record.beat_ns > 990 * kSecond ? Process::kAlive : Process::kSilent;
+      const bool is_there =
+          record.process_started == 1 && std::string_view("RTt").find(static_cast<char>(record.process)) < 3;
+      return !is_there ? Process::kDead : record.process == 'R' ? Process::kAlive : Process::kStopped;
+    };
+    int64_t last = 0, num_dropped = 0, job_ends_s = 0;
+    bool any_lives = false;
+    std::map<std::string, int64_t> first_end;  // by SIGTERM, of each host
+    for (const absl::StatusOr<FlightRecord>& record : records) {
+      if (!record.ok()) continue;
+      last = std::max(last, sign_of(*record));
+      any_lives |= process_of(*record) == Process::kAlive || process_of(*record) == Process::kStopped;
+      num_dropped = std::max(num_dropped, record->num_dropped);
+      job_ends_s = std::max(job_ends_s, record->job_ends_s);
+      if (record->terminated_ns == 0) continue;
+      int64_t& first = first_end.emplace(record->host, record->terminated_ns).first->second;
+      first = std::min(first, record->terminated_ns);
+    }
+    const JobState job = JobOf(records);
+    EXPECT_EQ(job.job_ends_s, job_ends_s);
+    EXPECT_EQ(
+        job.notes.empty() ? "" : job.notes[0],
+        num_dropped == 0
+            ? ""
+            : absl::StrCat(num_dropped, " measurements found no place in the recorders and are not seen"));
+    std::map<std::string, std::vector<int>> members;
+    for (size_t rank = 0; rank < records.size(); ++rank) {
+      const RankState& state = job.ranks[rank];
+      if (!records[rank].ok()) {
+        EXPECT_EQ(state.problem, "no recorder \uFFFD");
+        continue;
+      }
+      const FlightRecord& record = *records[rank];
+      members["a"].push_back(static_cast<int>(rank));
+      RankState expected;
+      expected.process = process_of(record);
+      const bool is_here = record.machine == "here";
+      expected.now_ns =
+          is_here && (expected.process == Process::kAlive || expected.process == Process::kStopped)
+              ? std::max(1000 * kSecond, sign_of(record))
+              : sign_of(record);
+      // If nobody lives, those that were there until the end ended with the job; who went before its host's
+      // first was ended was dead.
+      const bool is_last = last - sign_of(record) < (is_here ? 3 : 10) * kSecond;
+      const auto end = first_end.find(record.host);
+      const bool went_before =
+          end != first_end.end() && record.notes_termination && sign_of(record) < end->second;
+      if (!any_lives && (is_last || record.terminated_ns > 0) && !went_before)
+        expected.process = Process::kUnknown;
+
+      int main_thread = record.measurements.empty() ? 0 : record.measurements[0].thread;
+      for (size_t i = record.measurements.size(); i-- > 0;) {
+        const FlightRecord::Measurement& measurement = record.measurements[i];
+        if (measurement.role != FlightRole::kWork && measurement.begin_ns > 0)
+          main_thread = measurement.thread;
+      }
+      for (const FlightRecord::Event& event : record.events) {
+        if (event.type == internal::FlightEventType::kFinishIter) main_thread = event.thread;
+      }
+      std::vector<std::tuple<std::string, std::string, int64_t, int64_t, int64_t, int64_t, int32_t,
+                             JobOperation::Direction, JobOperation::Progress, bool>>
+          operations, found;
+      const auto add = [&](const FlightRecord::Measurement& of, const auto& call, int64_t ns, bool is_over) {
+        operations.emplace_back(
+            of.kind.empty() ? of.name : of.kind, record.groups[of.group].name, call.sequence, call.size,
+            call.iteration, ns, of.peer,
+            of.role == FlightRole::kSend      ? JobOperation::Direction::kSend
+            : of.role == FlightRole::kReceive ? JobOperation::Direction::kReceive
+                                              : JobOperation::Direction::kCollective,
+            is_over ? JobOperation::Progress::kCompleted : JobOperation::Progress::kEntered, of.synchronizes);
+      };
+      for (const FlightRecord::Event& event : record.events) {
+        const bool is_main = event.thread == main_thread;
+        if (is_main) expected.last_event_ns = std::max(expected.last_event_ns, event.ns);
+        if (event.measurement < 0) continue;
+        const FlightRecord::Measurement& of = record.measurements[event.measurement];
+        const bool is_collective = of.role == FlightRole::kCollective;
+        if (event.type == internal::FlightEventType::kEnd && is_main)
+          expected.last_completed = of.name + (is_collective ? absl::StrCat(" #", event.sequence) : "");
+        if (event.type == internal::FlightEventType::kBegin && is_collective &&
+            !(of.runs && of.sequence == event.sequence))
+          add(of, event, event.ns, true);
+      }
+      for (const FlightRecord::Measurement& measurement : record.measurements) {
+        if (measurement.thread == main_thread)
+          expected.last_event_ns =
+              std::max({expected.last_event_ns, measurement.begin_ns, measurement.end_ns});
+        if (!measurement.runs) continue;
+        if (measurement.role != FlightRole::kWork) add(measurement, measurement, measurement.begin_ns, false);
+        if (measurement.thread != main_thread || measurement.begin_ns <= expected.place_since_ns) continue;
+        expected.place = measurement.name;
+        expected.place_since_ns = measurement.begin_ns;
+      }
+      for (const FlightRecord::Beat& beat : record.beats) {
+        const FlightRecord::Beat& end = record.beats.back();
+        if (beat.ns < std::max(expected.place_since_ns, expected.last_event_ns)) continue;
+        if (end.ns > beat.ns)
+          expected.cpu_share =
+              static_cast<double>(end.cpu_ns - beat.cpu_ns) / static_cast<double>(end.ns - beat.ns);
+        break;
+      }
+      for (const JobOperation& one : state.operations)
+        found.emplace_back(job.names[one.name], job.groups[one.group].name, one.sequence, one.size,
+                           one.iteration, one.entered_ns, one.peer, one.direction, one.progress,
+                           one.synchronizes);
+      EXPECT_EQ(found, operations);
+      EXPECT_EQ(std::tie(state.process, state.now_ns, state.place, state.place_since_ns, state.last_event_ns,
+                         state.last_completed, state.cpu_share),
+                std::tie(expected.process, expected.now_ns, expected.place, expected.place_since_ns,
+                         expected.last_event_ns, expected.last_completed, expected.cpu_share));
+      EXPECT_EQ(std::make_tuple(state.problem, state.host, state.terminated_ns, state.terminated_by,
+                                state.iteration, state.finished, state.left),
+                std::make_tuple("", record.host, record.terminated_ns, record.terminated_by, record.iteration,
+                                record.end == internal::FlightEnd::kFinished,
+                                record.end == internal::FlightEnd::kLeft));
+      ASSERT_EQ(state.positions.size(), 3);
+      for (const FlightRecord::Group& group : record.groups) {
+        const auto of = std::find_if(job.groups.begin(), job.groups.end(),
+                                     [&](const JobGroup& other) { return other.name == group.name; });
+        const GroupPosition* const position = state.Position(static_cast<int32_t>(of - job.groups.begin()));
+        EXPECT_EQ(std::make_tuple(position->enqueued, position->entered, position->completed),
+                  std::make_tuple(group.entered, group.entered, group.completed));
+      }
+    }
+    for (const JobGroup& group : job.groups) {
+      EXPECT_EQ(group.is_declared, group.name == "b");
+      std::vector<int> all(records.size());
+      std::iota(all.begin(), all.end(), 0);
+      EXPECT_EQ(group.ranks, group.name == "a" ? members["a"] : all);
+    }
   }
-
-  static std::vector<Process> Processes(const JobState& job) {
-    std::vector<Process> processes;
-    for (const RankState& rank : job.ranks) processes.push_back(rank.process);
-    return processes;
-  }
-};
-
-TEST_F(RecordsTest, WhoFellSilentBeforeTheRestIsGoneAndOthersEndedTheJob) {
-  constexpr auto kUnknown = Process::kUnknown;
-  EXPECT_THAT(Processes(Job({Record(990), Record(987.1)})), ElementsAre(kUnknown, kUnknown));
-  EXPECT_THAT(Processes(Job({Record(990), Record(987)})), ElementsAre(kUnknown, Process::kDead));
-  EXPECT_THAT(Processes(Job({Record(990, "a"), Record(980.1, "b")})), ElementsAre(kUnknown, kUnknown));
-  EXPECT_THAT(Processes(Job({Record(990, "a"), Record(980, "b")})), ElementsAre(kUnknown, Process::kSilent));
-  // While one lives, who is silent is gone, and the time of those that live here is this machine's.
-  EXPECT_THAT(Processes(Job({Record(999, "here", 7), Record(999)})),
-              ElementsAre(Process::kAlive, Process::kDead));
-  EXPECT_THAT(Processes(Job({Record(990.1, "a"), Record(990, "b")})),
-              ElementsAre(Process::kAlive, Process::kSilent));
-  const JobState job = Job({Record(995, "here", 7), Record(994), Record(993, "a"), Record(1001, "here", 7)});
-  std::vector<double> seconds;
-  for (const RankState& rank : job.ranks) seconds.push_back(static_cast<double>(rank.now_ns) / kSecond);
-  EXPECT_THAT(seconds, ElementsAre(1000, 994, 993, 1001));
-  EXPECT_EQ(DiagnoseHang(Job({Record(995, "here", 7), Record(999)}), HangOptions()).verdict(),
-            "rank 1 (host of here) is dead: its process is gone");
 }
 
-TEST_F(RecordsTest, WhoWasGoneBeforeTheFirstOfItsHostWasEndedIsDead) {
-  std::vector<FlightRecord> records = {Record(990), Record(989), Record(990), Record(980)};
-  records[0].terminated_ns = kAt - 8 * static_cast<int64_t>(kSecond);
-  records[2].terminated_ns = kAt - 10 * static_cast<int64_t>(kSecond);
-  constexpr auto kUnknown = Process::kUnknown;
-  EXPECT_THAT(Processes(Job(records)), ElementsAre(kUnknown, Process::kDead, kUnknown, Process::kDead));
-  // It lived when the first was ended, or would have noted nothing, or is of another host.
-  records[1] = Record(990);
-  EXPECT_EQ(Job(records).ranks[1].process, kUnknown);
-  records[1] = Record(989.9);
-  EXPECT_EQ(Job(records).ranks[1].process, Process::kDead);
-  records[1].notes_termination = false;
-  EXPECT_EQ(Job(records).ranks[1].process, kUnknown);
-  records[1] = Record(989.9);
-  records[1].host = "another";
-  EXPECT_EQ(Job(records).ranks[1].process, kUnknown);
-}
-
-TEST_F(RecordsTest, ARankIsWhereTheThreadThatTrainsIs) {
-  FlightRecord record = Record(999, "here", 7);
-  const auto add = [&](const char* name, FlightRole role, int64_t seconds, int thread) {
-    FlightRecord::Measurement& measurement = record.measurements.emplace_back();
-    measurement.name = name;
-    measurement.role = role;
-    measurement.thread = thread;
-    measurement.begin_ns = seconds * static_cast<int64_t>(kSecond);
-    measurement.runs = seconds > 0;
-  };
-  const auto place = [&] {
-    const RankState rank = Job({record}).ranks[0];
-    return rank.place + " " + std::to_string(rank.last_event_ns / static_cast<int64_t>(kSecond));
-  };
-  record.groups.resize(1);
-  add("load", FlightRole::kWork, 940, 5);
-  EXPECT_EQ(place(), "load 940") << "of the only thread";
-  add("declared", FlightRole::kCollective, 0, 6);
-  add("forward", FlightRole::kWork, 930, 2);
-  add("step", FlightRole::kWork, 910, 2);
-  add("sum", FlightRole::kCollective, 920, 2);
-  EXPECT_EQ(place(), "forward 930") << "of the one that is in a collective";
-  record.events.push_back({kAt, internal::FlightEventType::kFinishIter, -1, 5});
-  record.events.push_back({kAt + kSecond, internal::FlightEventType::kBegin, -1, 2});
-  EXPECT_EQ(place(), "load 1000") << "of the one that ends iterations";
-  record.num_dropped = 3;
-  record.job_ends_s = 5;
-  FlightRecord other = Record(999);
-  other.num_dropped = 2;
-  const JobState job = Job({record, other});
-  EXPECT_THAT(job.notes, ElementsAre("3 measurements found no place in the recorders and are not seen"));
-  EXPECT_EQ(job.job_ends_s, 5);
-}
-
-TEST_F(RecordsTest, CpuTimeIsOfWhatRunsSinceTheLastEvent) {
-  FlightRecord record = Record(999, "here", 7);
-  const auto seconds = [](int64_t count) { return count * static_cast<int64_t>(kSecond); };
-  record.beats = {{seconds(990), 0}, {seconds(995), seconds(5)}, {seconds(999), seconds(6)}};
-  FlightRecord::Measurement& load = record.measurements.emplace_back();
-  load.runs = true;
-  for (const auto& [begin, end, share] :
-       {std::tuple(989, 0, 6.0 / 9), {990, 0, 6.0 / 9}, {980, 991, 0.25}, {995, 0, 0.25}, {996, 0, -1.0}}) {
-    load.begin_ns = seconds(begin);
-    load.end_ns = seconds(end);
-    EXPECT_EQ(Job({record}).ranks[0].cpu_share, share) << begin << ", " << end;
-  }
-}
-
-TEST_F(RecordsTest, OfEachOfManyRanksTheLatestOperationsAreRead) {
-  std::vector<FlightRecord> records(5000, Record(999, "here", 7));
+TEST(JobState, OfEachOfManyRanksTheLatestOperationsAreRead) {
+  std::vector<FlightRecord> records(5000);
   records[1].groups.resize(1);
   records[1].measurements.resize(1);
   records[1].measurements[0].role = FlightRole::kCollective;
@@ -493,7 +488,7 @@ TEST_F(RecordsTest, OfEachOfManyRanksTheLatestOperationsAreRead) {
     event.measurement = 0;
     event.sequence = i;
   }
-  const JobState job = Job(records);
+  const JobState job = JobOf({records.begin(), records.end()});
   ASSERT_EQ(job.ranks[1].operations.size(), 64u);
   EXPECT_EQ(job.ranks[1].operations.front().sequence, 37);
 }

@@ -248,14 +248,6 @@ TEST(TorchDumpStatus, OfAGroupWithoutEntriesIsFoundByItsNumber) {
   }
 }
 
-TEST_P(TorchDumps, WaitsThatLeadToAMissingDumpCannotBeTold) {
-  Dumps dumps = HostStands();
-  dumps.erase(2);
-  const HangVerdict verdict = Diagnose(dumps, GetParam());
-  EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
-  EXPECT_THAT(verdict.unknown(), ElementsAre(2));
-}
-
 INSTANTIATE_TEST_SUITE_P(Formats, TorchDumps, testing::Values(false, true),
                          [](const auto& info) { return info.param ? "Pickle" : "Json"; });
 
