@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -82,6 +83,22 @@ TEST_F(WatchdogTest, ARankThatStandsTellsTheProgramWhyAndKeepsTheVerdict) {
   ASSERT_EQ(WaitForVerdicts(1), 1u);
   EXPECT_THAT(verdicts_[0].culprits(), ElementsAre(1)) << verdicts_[0].verdict();
   EXPECT_THAT(*ReadFile(HangVerdictPath(dir_)), HasSubstr("\"NEVER_CAME\""));
+  // Once, however often its heart beats then.
+  const auto last_beat = [&] { return ReadFlightRecord(FlightPath(dir_, 0))->beat_ns; };
+  for (int num_beats = 0; num_beats < 3; ++num_beats) {
+    for (const int64_t before = last_beat(); last_beat() == before;) std::this_thread::yield();
+  }
+  EXPECT_EQ(WaitForVerdicts(1), 1u);
+}
+
+TEST_F(WatchdogTest, ARankThatMovesTellsNothing) {
+  CreateTwo();
+  HangWatchdog::Options options = Options();
+  options.on_hang = [](const HangVerdict& verdict) { ADD_FAILURE() << verdict.verdict(); };
+  // By its clock it has just begun something.
+  const HangWatchdog moves(recorders_[1], Clock([] { return uint64_t{1}; }), options);
+  const HangWatchdog stands(recorders_[0], Clock::Steady(), Options());
+  EXPECT_EQ(WaitForVerdicts(1), 1u);
 }
 
 TEST_F(WatchdogTest, OneRankTakesTheTurnUntilItEndsItOrIsLongGone) {
