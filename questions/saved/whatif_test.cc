@@ -212,17 +212,6 @@ TEST_F(WhatIfTest, LongLastStageIsNamedAndNoRank) {
   EXPECT_THAT(answer.conclusion(), HasSubstr("the last stage, 1,"));
 }
 
-TEST_F(WhatIfTest, ScaledQuestionIsAnswered) {
-  const absl::StatusOr<ReplayJob> job = Read(WithSlowRank().Json());
-  ASSERT_TRUE(job.ok());
-  const auto question = ParseScaleQuestion(*job, "rank=1,measurement=forward-compute,0.25");
-  ASSERT_TRUE(question.ok()) << question.status();
-  const WhatIfAnswer answer = AnswerWhatIf(*job, {*question});
-  ASSERT_EQ(answer.scaled_size(), 1);
-  // A quarter of 400 us is what the others take.
-  EXPECT_NEAR(answer.scaled(0).seconds(), Ask({}).measured_seconds(), 1e-7);
-}
-
 TEST_F(WhatIfTest, UnknownNamesInAQuestionAreRefusedWithWhatThereIs) {
   const absl::StatusOr<ReplayJob> job = Read(Training().Json());
   ASSERT_TRUE(job.ok());
