@@ -106,8 +106,13 @@ const GradientFigures* FindGradient(const DumpedStep& step, const std::string& p
   return nullptr;
 }
 
-// Names of parameters that have the same bits as in the iteration before, with a gradient, while others
-// changed.
+bool HasUsableGradient(const DumpedStep& step, const std::string& parameter) {
+  const GradientFigures* const gradient = FindGradient(step, parameter);
+  return gradient != nullptr && gradient->is_nonzero && gradient->num_nonfinite == 0;
+}
+
+// Names of parameters that have the same bits as in the iteration before, with a gradient in both, while
+// others changed. A dump may be made before its step or after it.
 std::vector<std::string> FindUnchanged(const DumpedStep& before, const DumpedStep& now) {
   std::vector<std::string> unchanged;
   bool any_changed = false;
@@ -118,9 +123,7 @@ std::vector<std::string> FindUnchanged(const DumpedStep& before, const DumpedSte
       any_changed = true;
       continue;
     }
-    const GradientFigures* const gradient = FindGradient(now, name);
-    if (gradient != nullptr && gradient->is_nonzero && gradient->num_nonfinite == 0)
-      unchanged.push_back(name);
+    if (HasUsableGradient(before, name) && HasUsableGradient(now, name)) unchanged.push_back(name);
   }
   return any_changed ? unchanged : std::vector<std::string>();
 }

@@ -71,6 +71,11 @@ TEST(DiskEvidence, AParameterMayStayWhereAllDoOrWithoutAFiniteGradientOrFarApart
   WriteStep(idle, 0, 1, 1, 0);
   WriteStep(idle, 1, 1, 2, 0);
   EXPECT_THAT(Judge(idle).findings(), IsEmpty());
+  // A dump before the step has what the step of the iteration before made, and the gradient of the next one.
+  const std::string idle_before = crosscheck::MakeRunForTest("idle_before", 1);
+  WriteStep(idle_before, 0, 1, 1, 0);
+  WriteStep(idle_before, 1, 1, 2, 0.5);
+  EXPECT_THAT(Judge(idle_before).findings(), IsEmpty());
   const std::string skipped = crosscheck::MakeRunForTest("skipped", 1);
   for (const int64_t iteration : {0, 1})
     WriteStep(skipped, iteration, 1, static_cast<float>(iteration), std::numeric_limits<float>::infinity());
