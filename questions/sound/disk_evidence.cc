@@ -143,12 +143,13 @@ void AddVerdict(const CrossCheckVerdict& verdict, int num_ranks, std::map<int, S
 }
 
 // Adds checks of replicas and of data that each rank has of its own; differences from a reference are another
-// question.
-void AddCrossChecks(const crosscheck::CheckHistories& histories, int num_ranks,
+// question. all_ranks: also to ranks that have no record yet.
+void AddCrossChecks(const crosscheck::CheckHistories& histories, int num_ranks, bool all_ranks,
                     std::map<int, SoundRecord>* records) {
   const int64_t num_checks = histories.replicas.summary.num_checks + histories.distinct.summary.num_checks;
   if (num_checks == 0) return;
   for (int rank = 0; rank < num_ranks; ++rank) {
+    if (!all_ranks && records->count(rank) == 0) continue;
     SoundRecord& record = (*records)[rank];
     record.set_num_iterations(std::max<int64_t>(record.num_iterations(), num_checks));
     SoundRule* const rule =
@@ -227,15 +228,23 @@ std::map<int, SoundRecord> ReadEvidence(const std::string& run_dir, const std::v
                                         const std::optional<RunInfo>& info,
                                         std::vector<std::string>* problems) {
   std::map<int, SoundRecord> records = ReadSoundRecords(run_dir, ranks, problems);
+  // Where others left a record, a rank without one is missed, unless what it left shows a fault.
+  const bool none_left_one = records.empty();
   const CrossCheckConfig kinds = info ? info->config().cross_check() : CrossCheckConfig();
   for (const int rank : ranks) {
     SoundRecord dumped;
     AddDumpedSteps(run_dir, rank, kinds, &dumped);
-    if (!dumped.rules().empty()) records[rank].MergeFrom(dumped);
+    const bool counts = none_left_one || records.count(rank) > 0 || !dumped.findings().empty();
+    if (!dumped.rules().empty() && counts) records[rank].MergeFrom(dumped);
   }
   const auto histories = crosscheck::ReadCheckHistories(run_dir, ranks, info);
   const int num_ranks = info ? info->world_size() : static_cast<int>(ranks.size());
-  if (histories.ok()) AddCrossChecks(*histories, num_ranks, &records);
+  if (!histories.ok()) {
+    problems->emplace_back(histories.status().message());
+    return records;
+  }
+  problems->insert(problems->end(), histories->problems.begin(), histories->problems.end());
+  AddCrossChecks(*histories, num_ranks, none_left_one, &records);
   return records;
 }
 

@@ -23,6 +23,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
+constexpr float kOne = 1, kNaN = std::numeric_limits<float>::quiet_NaN();
+
 // A dump of two weights and the gradient of the first.
 void WriteStep(const std::string& run_dir, int64_t iteration, float first, float second, float gradient) {
   const std::vector<float> a = {first, 1}, b = {second, 1}, g = {0, gradient};
@@ -152,6 +154,30 @@ TEST(DiskEvidence, AGradientWithoutAFileIsSaidAndTheOthersAreRead) {
   EXPECT_THAT(verdict.findings(0).names(), ElementsAre("grads.b"));
   EXPECT_EQ(verdict.findings(0).seen(), "2 elements are not finite");
   EXPECT_EQ(verdict.rules(0).not_checked(), "gradients that are not in files of their own");
+}
+
+TEST(DiskEvidence, ARankWithoutARecordIsMissedWhereOthersLeftOne) {
+  const std::string run = crosscheck::MakeRunForTest("run", 2);
+  for (const int rank : {0, 1}) std::filesystem::create_directories(RankDirectory(run, rank));
+  const std::string verdicts = RankDirectory(run, 0) + "/cross_check.jsonl";
+  std::ofstream(verdicts) << R"({"iteration": 1, "mode": "REPLICAS", "outcome": "BITWISE_EQUAL"})"
+                          << "\n";
+  RunInfo info;
+  info.set_world_size(2);
+  std::vector<std::string> problems;
+  const auto judge = [&] { return JudgeSound(ReadEvidence(run, {0, 1}, info, &problems), 2, {}); };
+  EXPECT_EQ(judge().kind(), SoundVerdict::SOUND);
+  std::ofstream(SoundPath(run, 0)) << R"({"num_iterations": 3, "rules": [{"name": "r", "num_checks": 3}]})";
+  crosscheck::WriteTreeForTest(run, 1, 0, ValueMap{{"grads", ValueMap{{"a", TensorView(&kOne, {1})}}}});
+  EXPECT_THAT(judge().missing_ranks(), ElementsAre(1));
+  EXPECT_EQ(judge().kind(), SoundVerdict::CANNOT_TELL);
+  EXPECT_THAT(problems, IsEmpty());
+  // What it left may show a fault, and a verdict that cannot be read may be one.
+  crosscheck::WriteTreeForTest(run, 1, 1, ValueMap{{"grads", ValueMap{{"a\n", TensorView(&kNaN, {1})}}}});
+  std::ofstream(verdicts, std::ios::app) << R"({"iteration": 2, "outcome": "DIFFE)";
+  EXPECT_THAT(ToText(judge()),
+              HasSubstr("since iteration 1 on rank 1: grads.a\\n: 1 elements are not finite"));
+  EXPECT_THAT(problems, ElementsAre(HasSubstr(verdicts + ": line 2: ")));
 }
 
 TEST(DiskEvidence, ACrossCheckThatDiffersIsAFindingOfItsCulpritsOrOfAll) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ott/core/base/text_table.h"
 
 namespace ott::sound {
 namespace {
@@ -34,7 +35,7 @@ std::string Describe(const SoundFinding& finding, const SoundVerdict& verdict) {
     absl::StrAppend(&text, " and ", finding.names_size() - kMaxNames, " more");
   if (!finding.place().empty()) absl::StrAppend(&text, ", ", finding.place());
   if (!finding.seen().empty()) absl::StrAppend(&text, ": ", finding.seen());
-  return text;
+  return EscapeControlCharacters(text);
 }
 
 const SoundRule* FindRule(const SoundVerdict& verdict, const std::string& name) {
