@@ -128,6 +128,11 @@ absl::StatusOr<Calibration> Calibrate(const std::vector<std::string>& runs, std:
     (is_repeated ? result.repeated : result.runs).push_back(runs[run]);
     if (!is_repeated) counted.push_back(run);
   }
+  if (counted.size() < 2 && !result.not_calibrated.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        absl::StrJoin(runs, ", "), ": what differs was dumped as statistics or images alone, which ",
+        "calibrates nothing: ", absl::StrJoin(result.not_calibrated, ", "), ". Dump its elements"));
+  }
   if (counted.size() < 2) {
     return absl::FailedPreconditionError(absl::StrCat(
         absl::StrJoin(runs, ", "),

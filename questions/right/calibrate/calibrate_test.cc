@@ -355,27 +355,31 @@ TEST(ToText, SaysWhatWasFound) {
 
 // Repetitions in which `image` and `many` were dumped without their elements, and differ.
 TEST(Calibrate, TensorsWithoutElementsHaveNoTolerance) {
-  std::vector<std::string> runs;
-  for (const float own : {0.25f, 0.5f}) {
-    runs.push_back(crosscheck::MakeRunForTest(std::to_string(own), 1));
-    const float data[] = {0, own, 2, 3};
+  const auto write = [](float own, float weight) {
+    const std::string run = crosscheck::MakeRunForTest(std::to_string(own) + "_" + std::to_string(weight), 1);
+    const float data[] = {0, own, 2, 3}, weights[] = {0, weight};
     const Value tree = ValueMap{{"image", TensorView(data, {2, 2})},
                                 {"many", TensorView(data, {4})},
-                                {"weights", TensorView(data, {2})}};
+                                {"weights", TensorView(weights, {2})}};
     DumpContents contents;
     contents.tensors = {&tree, [](std::string_view path) {
                           return path == "image"  ? DumpFormat::kImageI
                                  : path == "many" ? DumpFormat::kStatistics
                                                   : DumpFormat::kBinary;
                         }};
-    std::filesystem::create_directories(DumpsDirectory(runs.back(), 0));
-    ASSERT_TRUE(WriteDump(DumpPath(runs.back(), 0, 0), contents).ok());
-  }
+    std::filesystem::create_directories(DumpsDirectory(run, 0));
+    EXPECT_TRUE(WriteDump(DumpPath(run, 0, 0), contents).ok());
+    return run;
+  };
+  const std::vector<std::string> runs = {write(0.25f, 0.25f), write(0.5f, 0.5f)};
   const auto calibration = Calibrate(runs, FactorFor(2));
   ASSERT_TRUE(calibration.ok()) << calibration.status();
   EXPECT_THAT(calibration->not_calibrated, ElementsAre("image", "many"));
   ASSERT_EQ(calibration->tolerances.tensors_size(), 1);
   EXPECT_EQ(calibration->tolerances.tensors(0).path(), "weights");
+  // They are not equal, and what differs calibrates nothing.
+  EXPECT_THAT(std::string(Calibrate({write(0.25f, 1), write(0.5f, 1)}).status().message()),
+              AllOf(HasSubstr("image, many"), Not(HasSubstr("equal bit for bit"))));
 }
 
 TEST(Calibrate, TextsThatDifferAreNoNoise) {
