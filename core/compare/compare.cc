@@ -115,7 +115,9 @@ class TreeComparer {
       if (MatchesTensorGlob(path, entry.glob)) return entry.tolerance;
     }
     if (!options_.default_tolerances) return options_.tensors.tolerance;
-    return default_tolerance_ = DefaultTolerance(dtype);
+    default_tolerance_ = DefaultTolerance(dtype);
+    default_tolerance_.nan_equal = options_.tensors.tolerance.nan_equal;
+    return default_tolerance_;
   }
 
   // False, and nothing done, unless one side was dumped as statistics or as an image, and the other one is,

@@ -23,8 +23,8 @@ struct CompareOptions {
   TensorCompareOptions tensors;
   // The first one whose glob matches a tensor's path is used instead of tensors.tolerance.
   std::vector<PathTolerance> path_tolerances;
-  // If no glob matches: uses the tolerance of the current tensor's dtype (DefaultTolerance) instead of
-  // tensors.tolerance.
+  // If no glob matches: uses the atol and rtol of the current tensor's dtype (DefaultTolerance) instead of
+  // those of tensors.tolerance.
   bool default_tolerances = false;
   // Ignores what only the current has, for data that was not dumped yet when the reference was; and what only
   // the reference has, for a current that is not complete yet.

@@ -62,6 +62,7 @@ TEST(CompareCommand, EachFlagChangesWhatIsEqual) {
   EXPECT_EQ(exit_code({nan, b(unknown), "--allow-extra"}), 1);
   EXPECT_EQ(exit_code({nan, b(unknown), "--allow-extra", "--nan-equal"}), 0);
   EXPECT_EQ(exit_code({nan, b(unknown), "--allow-extra", "--nan-equal", "--tolerance", "w=1,0"}), 0);
+  EXPECT_EQ(exit_code({nan, b(unknown), "--allow-extra", "--nan-equal", "--default-tolerances"}), 0);
   EXPECT_EQ(exit_code({nan, b(unknown), "--nan-equal"}), 1);
   EXPECT_EQ(exit_code({b(unknown), nan, "--nan-equal", "--allow-extra"}), 1);
   EXPECT_EQ(exit_code({b(unknown), nan, "--nan-equal", "--allow-missing"}), 0);
