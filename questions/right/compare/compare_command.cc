@@ -147,7 +147,7 @@ void AddCompareCommand(const CommandLine& line) {
                    "GLOB=ATOL,RTOL: another tolerance for the tensors whose path matches; the first counts")
       ->allow_extra_args(false);
   command->add_option("--tolerances", flags->tolerances_file,
-                      "File that `ott calibrate` wrote, for the tensors that it names");
+                      "File that `ott calibrate` wrote, for the tensors of dumps that it names");
   command->add_option("--names", flags->names_file,
                       "File that says which tensors of two checkpoints go together (docs/checkpoints.md)");
   command

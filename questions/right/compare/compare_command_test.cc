@@ -81,6 +81,13 @@ TEST(CompareCommand, EachFlagChangesWhatIsEqual) {
   EXPECT_EQ(exit_code({a, b(off), "--tolerances", tolerances + "x"}), 2);
   EXPECT_EQ(exit_code({a, b(off), "--names", tolerances}), 2);
   EXPECT_EQ(exit_code({a, a + "/none"}), 2);
+  const std::string one = testing::TempDir() + "/one.pkl", other_one = testing::TempDir() + "/other_one.pkl";
+  for (const std::string& path : {one, other_one}) {
+    const std::string pickled("\x80\x02}X\x01\x00\x00\x00wK\x01s.", 13);
+    ASSERT_TRUE(WriteFileAtomically(path, pickled).ok());
+  }
+  EXPECT_EQ(exit_code({one, other_one, "--tolerance", "w=1,0"}), 0);
+  EXPECT_THAT(run({one, other_one, "--tolerances", tolerances}).second, HasSubstr("are of dumps"));
   // Formats, and where they go.
   EXPECT_THAT(run({a, b(off)}).second, AllOf(StartsWith("reference "), HasSubstr("verdict: different\n")));
   EXPECT_THAT(run({a, b(off), "--format", "json"}).second, AllOf(StartsWith("{"), HasSubstr("\"answers\"")));

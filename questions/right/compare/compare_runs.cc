@@ -318,8 +318,14 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference_given,
     return absl::InvalidArgumentError(absl::StrCat(reference, " is ", std::string(Name(kind)), ", but ",
                                                    current, " is ", std::string(Name(current_kind))));
   }
-  if (options_given.names.has_value() && kind != Kind::kCheckpoint && kind != Kind::kCheckpoints) {
+  const bool are_checkpoints = kind == Kind::kCheckpoint || kind == Kind::kCheckpoints;
+  if (options_given.names.has_value() && !are_checkpoints) {
     return absl::InvalidArgumentError("names are of checkpoints; `ott crosscheck --layout` compares runs");
+  }
+  if (options_given.tolerances.has_value() && are_checkpoints) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options_given.tolerances->path(),
+        ": tolerances of `ott calibrate` are of dumps; checkpoints take --tolerance GLOB=ATOL,RTOL"));
   }
   CompareRunsOptions options = options_given;
   const absl::StatusOr<RunInfo> info = ReadRunInfo(reference);

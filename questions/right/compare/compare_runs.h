@@ -74,7 +74,7 @@ struct RunsComparison {
 
 struct CompareRunsOptions {
   CompareOptions compare;
-  // Behind those of `compare`, where a path has none there.
+  // Behind those of `compare`, where a path has none there. Of dumps alone.
   std::optional<ToleranceFile> tolerances;
   // Dumps without a number in any of them are equal, where they are; else there was nothing to compare.
   bool allow_empty = false;
