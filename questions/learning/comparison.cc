@@ -376,7 +376,9 @@ void JudgeFirst(const Sides& sides, CommonPoints points, double level, const Lea
 
 // The other metrics, of which none differs by chance with the error of the whole.
 void JudgeOthers(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
-                 const std::vector<std::string>& names, double level, LearningVerdict* verdict) {
+                 const std::vector<std::string>& names, double level_of_look, double error,
+                 LearningVerdict* verdict) {
+  const double level = level_of_look > 0 ? level_of_look : error;
   if (names.empty() || a.size() + b.size() < 3) return;
   const size_t num_runs = a.size() + b.size();
   std::vector<Judged> all;
@@ -411,7 +413,8 @@ void JudgeOthers(const std::vector<RunCurves>& a, const std::vector<RunCurves>& 
     metric->set_lower_is_better(all[i].points.lower_is_better);
     double largest = 0;
     for (const double scale : all[i].scales) largest = std::max(largest, std::abs(found.t[score++]) / scale);
-    if (Differs(found, largest, a.size(), b.size())) metric->set_kind(LearningVerdict::DIFFERENT);
+    if (level_of_look > 0 && Differs(found, largest, a.size(), b.size()))
+      metric->set_kind(LearningVerdict::DIFFERENT);
     const Sides sides = SidesOf(a, b, judged_names[i]);
     AddPoints(all[i], sides, BandFactor(all[i], sides, level), metric);
   }
@@ -501,7 +504,7 @@ absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& all_a,
     if (IsLearningRate(other)) NoteLearningRates(a, b, other, &verdict);
     if (other != name && IsOfLearning(other)) others.push_back(other);
   }
-  JudgeOthers(a, b, others, level > 0 ? level : options.error, &verdict);
+  JudgeOthers(a, b, others, level, options.error, &verdict);
   return verdict;
 }
 

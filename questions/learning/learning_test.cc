@@ -153,6 +153,20 @@ TEST_F(Learning, LooksTogetherAreWrongNoMoreOftenThanOne) {
   EXPECT_GT(wrong_each, kLimit);
 }
 
+TEST_F(Learning, ALookThatCannotTellYetSaysNothingOfOtherMetricsEither) {
+  std::vector<RunCurves> a(a_.begin(), a_.begin() + 5), b(a_.begin() + 5, a_.end());
+  for (std::vector<RunCurves>* side : {&a, &b}) {
+    for (RunCurves& run : *side) {
+      run.curves["norm"] = run.curves["loss"];
+      for (Point& point : run.curves["norm"]) point.y += side == &b ? 10 : 0;
+    }
+  }
+  LearningOptions options;
+  EXPECT_EQ(Ask(a, b, options).metrics(1).kind(), LearningVerdict::DIFFERENT);
+  options.max_runs = 10;
+  EXPECT_EQ(Ask(a, b, options).metrics(1).kind(), LearningVerdict::CANNOT_TELL);
+}
+
 TEST_F(Learning, AnotherLearningRateIsNoted) {
   std::vector<RunCurves> a = a_, b = Runs("b", 10, random_, FallingLoss);
   for (RunCurves& run : a) run.curves["lr"] = {{100, 1e-3}, {500, 1e-4}};
