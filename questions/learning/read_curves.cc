@@ -1,7 +1,6 @@
 #include "ott/questions/learning/read_curves.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/expand_path.h"
 #include "ott/core/base/file.h"
@@ -44,11 +44,7 @@ std::optional<double> ToNumber(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '+')) text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (end != text.data() + text.size() || error == std::errc::invalid_argument) return std::nullopt;
-  // Takes the nearest number that there is for one that is too large or too small.
-  if (error == std::errc::result_out_of_range)
-    return text.find("e-") == std::string_view::npos ? HUGE_VAL : 0;
+  if (!absl::SimpleAtod({text.data(), text.size()}, &number)) return std::nullopt;
   return number;
 }
 

@@ -68,7 +68,7 @@ TEST_F(ReadCurves, EachTextIsReadAsItsFormatSays) {
             "step f grad_norm 20:0.3 loss 10:1.5 20:nan"},
            {"\xEF\xBB\xBFStep,loss\n1,2\n", "Step f loss 1:2"},
            {"loss,step\n 1 , +2 \n+ 3,4", "step f loss 2:1 4:3"},
-           {"step,loss\n1,1e999\n2,-1e-999\n3,-inf\n\n4,5\n", "step f loss 1:inf 2:0 3:-inf 4:5"},
+           {"step,loss\n1,1e999\n2,1E-999\n3,-inf\n\n4,-1E999\n", "step f loss 1:inf 2:0 3:-inf 4:-inf"},
            {"step,loss\nnan,1\n2,3\n", "step f loss 2:3"},
            {"epoch,step,loss\n1,10,3\n", "step f loss 10:3"},
            {"epoch,step,loss\n1,10,3\n", "epoch f loss 1:3", {"epoch"}},
