@@ -8,7 +8,6 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -384,7 +383,7 @@ class SideReader {
     MetricRows rows(name, options_.x);
     for (const std::string& file : files) {
       std::error_code error;
-      if (!known_.insert(fs::canonical(file, error).string()).second) return absl::OkStatus();
+      if (!side_.files.insert(fs::canonical(file, error).string()).second) return absl::OkStatus();
       OTT_ASSIGN_OR_RETURN(const std::string bytes, ReadUnpacked(file));
       OTT_RETURN_IF_ERROR(ReadBytes(file, bytes, options_, &rows));
     }
@@ -402,7 +401,6 @@ class SideReader {
 
   const ReadOptions& options_;
   ReadRuns side_;
-  std::set<std::string> known_;
 };
 
 }  // namespace
@@ -419,12 +417,10 @@ absl::StatusOr<SidesRead> ReadSides(const std::vector<std::string>& paths_a,
                                     const std::vector<std::string>& paths_b, const ReadOptions& options) {
   OTT_ASSIGN_OR_RETURN(ReadRuns a, ReadSide(paths_a, options));
   OTT_ASSIGN_OR_RETURN(ReadRuns b, ReadSide(paths_b, options));
-  std::set<std::string> names;
-  for (const RunCurves& run : a.runs) names.insert(run.name);
-  for (const RunCurves& run : b.runs) {
-    if (names.count(run.name) == 0) continue;
+  for (const std::string& file : b.files) {
+    if (a.files.count(file) == 0) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(run.name, ": is on both sides; compared with itself, a run is always as good"));
+        absl::StrCat(file, ": is on both sides; compared with itself, a run is always as good"));
   }
   if (RankOfX(a.x_name) != RankOfX(b.x_name)) {
     return absl::InvalidArgumentError(absl::StrCat("the metrics of A are over ", a.x_name,

@@ -3,6 +3,7 @@
 #ifndef OTT_QUESTIONS_LEARNING_READ_CURVES_H_
 #define OTT_QUESTIONS_LEARNING_READ_CURVES_H_
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct ReadRuns {
   std::vector<RunCurves> runs;
   // The name of x; empty if files disagree.
   std::string x_name;
+  // The files that they are of, without links in their paths.
+  std::set<std::string> files;
 };
 
 // Paths are files, folders of them, or globs. What a file is, its content says; it may be compressed by gzip.

@@ -295,6 +295,8 @@ TEST_F(ReadCurves, WhatIsLoggedAgainAfterARestartCountsInEachFormat) {
 TEST_F(ReadCurves, ARunThatIsOnBothSidesIsAnError) {
   const std::string path = Write("a.csv", "step,loss\n1,2\n");
   EXPECT_THAT(std::string(ReadSides({path}, {path}, {}).status().message()), HasSubstr("is on both sides"));
+  for (const std::string& same : {folder_ + "/./a.csv", folder_ + "/*.csv", folder_})
+    EXPECT_THAT(std::string(ReadSides({path}, {same}, {}).status().message()), HasSubstr("is on both sides"));
   const std::string other = Write("b.csv", "epoch,loss\n1,2\n");
   EXPECT_THAT(std::string(ReadSides({path}, {other}, {}).status().message()), HasSubstr("--x names"));
 }
