@@ -10,6 +10,7 @@
 #include "ott/core/dump/adding_order.h"
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
+#include "ott/core/dump/stand_in.h"
 #include "ott/dist/check/verdict.h"
 
 namespace ott {
@@ -105,17 +106,37 @@ void AddResults(const TreeComparison& comparison, const TensorSelection& selecti
   }
 }
 
+// Returns true for a map that is no tensor's stand-in.
+bool IsMapOfTensors(const Value& tree) {
+  return tree.is_map() && StatisticsOf(tree) == nullptr && ImageOf(tree) == nullptr;
+}
+
+// Returns true if any tensor of the tree is checked, whichever way it was dumped.
+bool HasSelected(const TensorSelection& selection, const std::string& path, const Value& tree) {
+  if (selection.config().kinds().empty()) return true;
+  if (IsMapOfTensors(tree)) {
+    return std::any_of(tree.map().begin(), tree.map().end(), [&](const auto& entry) {
+      return HasSelected(selection, JoinPath(path, entry.first), entry.second);
+    });
+  }
+  if (!tree.is_list()) return selection.IsSelected(path);
+  for (size_t i = 0; i < tree.list().size(); ++i) {
+    if (HasSelected(selection, JoinPath(path, absl::StrCat(i)), tree.list()[i])) return true;
+  }
+  return false;
+}
+
 // The tree with the tensors that are checked, and with this rank's parts of those that are whole here and
 // shards in `current`. path: as configurations write it.
 Value SelectAndSlice(const TensorSelection& selection, int rank, const std::string& path, const Value& tree,
                      const Value* current) {
-  if (tree.is_map()) {
+  if (IsMapOfTensors(tree)) {
     ValueMap map;
     for (const auto& [name, child] : tree.map()) {
       const Value* const theirs =
           current != nullptr && current->is_map() ? current->map().Find(name) : nullptr;
       const std::string child_path = JoinPath(path, name);
-      if (!child.is_map() && !child.is_list() && !selection.IsSelected(child_path)) continue;
+      if (!HasSelected(selection, child_path, child)) continue;
       map.Insert(name, SelectAndSlice(selection, rank, child_path, child, theirs));
     }
     return map;
@@ -124,8 +145,12 @@ Value SelectAndSlice(const TensorSelection& selection, int rank, const std::stri
     Value::List list;
     for (size_t i = 0; i < tree.list().size(); ++i) {
       const bool has_it = current != nullptr && current->is_list() && i < current->list().size();
-      list.push_back(SelectAndSlice(selection, rank, JoinPath(path, absl::StrCat(i)), tree.list()[i],
-                                    has_it ? &current->list()[i] : nullptr));
+      const std::string item = JoinPath(path, absl::StrCat(i));
+      // Those that follow keep their place.
+      list.push_back(
+          HasSelected(selection, item, tree.list()[i])
+              ? SelectAndSlice(selection, rank, item, tree.list()[i], has_it ? &current->list()[i] : nullptr)
+              : Value());
     }
     return list;
   }
