@@ -142,7 +142,8 @@ std::optional<CrossCheckVerdict> CrossCheck::CheckReplicas(int64_t iteration,
   const CrossCheckConfig& config = reference_check_.config();
   const bool only_shards = verdict.worst_outcome() == NOT_COMPARED && verdict.num_tensors() == 0 &&
                            verdict.missing_ranks().empty() && config.replicated().empty() &&
-                           (!config.sharded().empty() || !config.distinct().empty());
+                           (!config.sharded().empty() || !config.distinct().empty()) &&
+                           selection().FindUnmatchedKinds(tensors).empty();
   if (only_shards) return std::nullopt;
   return verdict;
 }

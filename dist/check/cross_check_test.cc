@@ -432,6 +432,20 @@ TEST(CrossCheck, RefusesABadConfigurationOnAllRanksAndNamesWhere) {
       "rank 1 (node1): cannot read the configuration /none/tolerances.textproto");
 }
 
+TEST(CrossCheck, AKindThatNoTensorIsIsNoPassBesideDistinctTensors) {
+  CrossCheckConfig config;
+  config.add_kinds(TENSOR_KIND_PARAMETER);
+  config.add_distinct("d");
+  OnRanks(2, [&](int rank, Communicator& ranks) {
+    const auto check = *CrossCheck::Create(ranks, config, kTimeout);
+    const float own = static_cast<float>(rank);
+    const auto verdict = check->CheckReplicas(kCheckedIteration, {ScalarAt("d", own), ScalarAt("r", own)});
+    ASSERT_TRUE(verdict.has_value());
+    EXPECT_EQ(verdict->outcome(), NOT_COMPARED);
+    EXPECT_THAT(verdict->reason(), HasSubstr("no tensor is TENSOR_KIND_PARAMETER"));
+  });
+}
+
 TEST(CrossCheck, SelectsIterations) {
   OnRanks(1, [](int, Communicator& ranks) {
     CrossCheckConfig config;
