@@ -24,7 +24,7 @@ template <typename Ranks, typename Hosts>
 std::string FormatRanksAndHosts(const Ranks& ranks, const Hosts& hosts) {
   std::vector<std::string> texts;
   for (int i = 0; i < std::min<int>(ranks.size(), kMaxRanks); ++i)
-    texts.push_back(FormatRank(ranks[i], hosts[i]));
+    texts.push_back(FormatRank(ranks[i], i < hosts.size() ? hosts[i] : "host unknown"));
   if (ranks.size() > kMaxRanks) texts.push_back(absl::StrCat("... (", ranks.size(), " ranks in all)"));
   return absl::StrJoin(texts, ", ");
 }
@@ -93,7 +93,8 @@ std::string FormatCulprits(const CrossCheckVerdict& verdict) {
   }
   std::string text =
       absl::StrCat(": ", FormatRanksAndHosts(verdict.culprit_ranks(), verdict.culprit_hosts()));
-  for (int i = 0; i < std::min(verdict.culprit_named_before_size(), kMaxRanks); ++i) {
+  const int num_named = std::min(verdict.culprit_named_before_size(), verdict.culprit_ranks_size());
+  for (int i = 0; i < std::min(num_named, kMaxRanks); ++i) {
     if (verdict.culprit_named_before(i) == 0) continue;
     absl::StrAppend(&text, "; rank ", verdict.culprit_ranks(i), " was named in ",
                     verdict.culprit_named_before(i),

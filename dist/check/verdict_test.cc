@@ -134,6 +134,10 @@ TEST(FormatVerdict, SaysWhatWasFoundWhereAndByWhom) {
           culprit_hosts: [ "n1", "n2", "n2" ] culprit_named_before: [ 4, 0, 1 ])",
        "replicas of a shard DIFFER: rank 2 (n1), rank 4 (n2), rank 5 (n2); rank 2 was named in 4 earlier "
        "checks; rank 5 was named in 1 earlier check"},
+      {"iteration: 1 mode: SHARDS outcome: DIFFERENT has_majority: true culprit_ranks: 2 "
+       "culprit_named_before: [ 0, 3 ] differences { ranks: 2 value: 'a' expected: 'b' }",
+       "replicas of a shard DIFFER: rank 2 (host unknown)\n"
+       "    element 0 = []: a on rank 2 (host unknown) instead of b"},
       // Without a majority nobody is blamed; the configuration may explain it if all ranks are there.
       {"iteration: 1 mode: REPLICAS outcome: DIFFERENT tensor: 'w' dtype: 'int8'",
        "replicas DIFFER in tensor \"w\" (int8 []): no majority, the ranks disagree; tensors that are meant "
