@@ -20,6 +20,7 @@ namespace {
 // One by one.
 constexpr int kMaxRanks = 8;
 
+// A log that was changed may have fewer hosts than ranks.
 template <typename Ranks, typename Hosts>
 std::string FormatRanksAndHosts(const Ranks& ranks, const Hosts& hosts) {
   std::vector<std::string> texts;
@@ -42,7 +43,9 @@ std::string FormatSubject(const CrossCheckVerdict& verdict) {
 std::string FormatErrors(const CrossCheckVerdict& verdict) {
   if (!verdict.tolerances().empty()) {
     const TensorError* shown = nullptr;
-    const auto need = [](const TensorError& error) { return error.passing_atol() / error.atol(); };
+    const auto need = [](const TensorError& error) {
+      return error.passing_atol() > 0 ? error.passing_atol() / error.atol() : 0;
+    };
     for (const TensorError& error : verdict.tensor_errors()) {
       const bool is_shown = verdict.tensor().empty() ? shown == nullptr || need(error) > need(*shown)
                                                      : error.tensor() == verdict.tensor();

@@ -160,6 +160,11 @@ TEST(FormatVerdict, SaysWhatWasFoundWhereAndByWhom) {
       {errors + "outcome: WITHIN_TOLERANCE num_tensors: 3 num_different_tensors: 2",
        "rank 0 (node) against ref within tolerance but not bit for bit: 2 of 3 tensors have other bits; "
        "nearest to its tolerance: \"b\", max abs error 0.125 (atol 0.188 of t.txt)"},
+      // Other bits of equal numbers need no tolerance.
+      {R"(mode: REFERENCE iteration: 1 host: "node" reference: "ref" tolerances: "t" outcome: WITHIN_TOLERANCE
+          tensor_errors { tensor: "zero" } tensor_errors { tensor: "b" passing_atol: 0.5 atol: 1 })",
+       "rank 0 (node) against ref within tolerance but not bit for bit: 0 of 0 tensors have other bits; "
+       "nearest to its tolerance: \"b\", max abs error 0 (atol 1 of t)"},
       {reference + "tolerances: 't' outcome: WITHIN_TOLERANCE",
        "rank 0 (node) against ref within tolerance but not bit for bit: 0 of 0 tensors have other bits; "},
       {errors + "outcome: DIFFERENT tensor: 'a' dtype: 'float32'",
