@@ -175,6 +175,11 @@ absl::StatusOr<Checkpoint> ReadIndex(const std::string& path, const Value& index
       return absl::InvalidArgumentError(
           absl::StrCat("the file of '", name, "', '", file_name, "', leads out of the folder"));
     }
+    // An index may name itself.
+    if (EndsWith(file_name, ".json")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the file of '", name, "', '", file_name, "', is no file of tensors"));
+    }
     auto found = files.find(file_name);
     if (found == files.end()) {
       OTT_RETURN_IF_ERROR(CheckLink(fs::path(path).parent_path(), file_name));

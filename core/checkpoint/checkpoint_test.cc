@@ -398,6 +398,11 @@ TEST_F(Hostile, AnIndexThatLeadsOutOfItsFolderIsAnError) {
   }
 }
 
+TEST_F(Hostile, AnIndexThatNamesItselfIsAnError) {
+  EXPECT_THAT(Error("m.index.json", R"({"weight_map": {"w": "m.index.json"}})"),
+              HasSubstr("the file of 'w', 'm.index.json', is no file of tensors"));
+}
+
 TEST_F(Hostile, ADistributedCheckpointWhosePartsDoNotFitIsAnErrorThatNamesThem) {
   const std::string dir = absl::StrCat(dir_, "/dcp");
   std::filesystem::copy(Data("dcp_2"), dir);
