@@ -122,10 +122,10 @@ std::string ToText(const Contents& contents) {
     bytes_of_kind[static_cast<size_t>(shown.kind)] += shown.num_bytes;
     num_bytes += shown.num_bytes;
   }
-  std::string text = absl::StrCat(EscapeControlCharacters(contents.path), ": ", contents.format,
-                                  contents.written_by.empty() ? "" : ", written by ",
-                                  EscapeControlCharacters(contents.written_by), ", ", contents.tensors.size(),
-                                  " tensors and numbers, ", num_bytes, " bytes\n");
+  std::string text = absl::StrCat(
+      EscapeControlCharacters(contents.path), ": ", EscapeControlCharacters(contents.format),
+      contents.written_by.empty() ? "" : ", written by ", EscapeControlCharacters(contents.written_by), ", ",
+      contents.tensors.size(), " tensors and numbers, ", num_bytes, " bytes\n");
   if (!table.empty()) text += table.ToString();
   for (int kind = 0; kind < kNumStateKinds; ++kind) {
     if (bytes_of_kind[kind] == 0) continue;
@@ -155,7 +155,7 @@ std::string ToJson(const Contents& contents) {
                                {"shares_with", ValidUtf8(shown.shares_with)}});
   }
   return ott::ToJson(Value(ValueMap{{"path", ValidUtf8(contents.path)},
-                                    {"format", contents.format},
+                                    {"format", ValidUtf8(contents.format)},
                                     {"written_by", ValidUtf8(contents.written_by)},
                                     {"tensors", std::move(tensors)}}))
              .value() +

@@ -1,5 +1,7 @@
 #include "ott/questions/right/show/show.h"
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -35,6 +37,16 @@ TEST(Show, TheReportNamesFormatStateAndParts) {
   EXPECT_THAT(ToCsv(Shown("whole.pt")), HasSubstr("\nepoch,data position,int64,[],8,2,2,2,"));
   EXPECT_THAT(ToCsv(Shown("weights.safetensors")), HasSubstr("0.weight,weights,float32,\"[3, 4]\",48,"));
   EXPECT_THAT(ToJson(Shown("weights.npz")), HasSubstr("\"format\": \"NumPy .npz\""));
+}
+
+TEST(Show, ReportsStandNamesOfFoldersThatAreNotUtf8) {
+  const std::string dir = testing::TempDir() + "/latest";
+  std::filesystem::create_directories(dir + "/step\xff");
+  std::filesystem::copy_file("core/checkpoint/testdata/weights.pt", dir + "/step\xff/weights.pt");
+  std::ofstream(dir + "/latest") << "step\xff";
+  const auto contents = Show(dir);
+  ASSERT_TRUE(contents.ok()) << contents.status();
+  EXPECT_THAT(ToJson(*contents), HasSubstr("of step"));
 }
 
 TEST(Show, TheProgramThatWroteItIsNamedWhereItLeftItsVersion) {
