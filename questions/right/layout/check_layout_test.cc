@@ -248,7 +248,9 @@ TEST_F(CheckLayoutTest, SumsAreComparedWithinTheirRounding) {
                          {infinity, {2, 2}, sum, std::nullopt, DIFFERENT},
                          {infinity, {2, 2}, sum, Tolerance{0, 1e-3}, DIFFERENT},
                          {2, {2, infinity}, sum, std::nullopt, DIFFERENT},
-                         {infinity, {2, infinity}, sum, std::nullopt, BITWISE_EQUAL}}) {
+                         {infinity, {2, infinity}, sum, std::nullopt, BITWISE_EQUAL},
+                         {infinity - infinity, {2, infinity - infinity}, sum, std::nullopt, BITWISE_EQUAL},
+                         {infinity - infinity, {2, 2}, sum, Tolerance{9, 0}, DIFFERENT}}) {
     const auto tree = [](float number) { return Value(ValueMap{{"y", Floats({1}, {number})}}); };
     std::vector<Value> trees;
     for (const float number : b) trees.push_back(tree(number));

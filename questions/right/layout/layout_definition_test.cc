@@ -132,7 +132,8 @@ LayoutVerdict Define(const Side& a, const Side& b, const std::vector<std::string
             found.set_num_bits_differ(found.num_bits_differ() + !is_same);
           if (std::isfinite(error)) largest = std::max(largest, error);
           const auto tolerance = tolerances.find(name);
-          if (is_text || tolerance == tolerances.end() ? is_same : error <= tolerance->second) continue;
+          const bool is_within = !is_text && tolerance != tolerances.end() && error <= tolerance->second;
+          if (is_same || is_within) continue;
           ++num_mismatched;
           if (error <= worst) continue;
           worst = error;

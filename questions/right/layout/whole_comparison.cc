@@ -28,6 +28,7 @@ class RunComparer {
     options_.num_worst = 1;
     options_.compare_dtype = a.dtype_known && whole.dtype_known;
     options_.tolerance = tolerance.value_or(Tolerance());
+    options_.tolerance.nan_equal = true;
     options_.tolerance.bitwise = !tolerance.has_value() || whole.is_text;
   }
 
@@ -120,7 +121,7 @@ class RunComparer {
     size_t worst = 0;
     for (size_t i = 0; i < sums_.size(); ++i) {
       const auto error = static_cast<double>(std::fabs(sums_[i] - a_sums_[i]));
-      const bool same = sums_[i] == a_sums_[i];
+      const bool same = sums_[i] == a_sums_[i] || (std::isnan(sums_[i]) && std::isnan(a_sums_[i]));
       num_different += !same;
       if (std::isfinite(error)) max_error = std::max(max_error, error);
       // Next to an infinity, any error would be allowed.
