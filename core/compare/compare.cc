@@ -301,19 +301,19 @@ void CompareGroup(const std::string& name, const Value* reference, const Value* 
   }
 }
 
-// Lists the paths of both groups in the order of adding, below their names; empty if it is that of the trees.
+// Lists the paths of both groups in the order of adding, below their names; of a group that was added in its
+// tree's order, the name alone.
 std::vector<std::string> OrderOf(const Dump& dump) {
   std::vector<std::string> order;
   if (!dump.manifest.has_value()) return order;
   const Manifest& manifest = *dump.manifest;
-  if (manifest.tensor_order.empty() && manifest.grad_order.empty()) return order;
-  const auto add = [&](const std::string& group, const std::vector<std::string>& added, const Value& tree) {
-    std::vector<std::string> paths = added;
-    if (paths.empty()) AppendLeaves("", tree, paths);
-    for (const std::string& path : paths) order.push_back(JoinPath(group, path));
+  const auto add = [&](const std::string& group, const std::vector<std::string>& added) {
+    // All that is in it keeps its order.
+    if (added.empty()) order.push_back(group);
+    for (const std::string& path : added) order.push_back(JoinPath(group, path));
   };
-  add("tensors", manifest.tensor_order, dump.tensors);
-  if (dump.grads.has_value()) add("grads", manifest.grad_order, *dump.grads);
+  add("tensors", manifest.tensor_order);
+  add("grads", manifest.grad_order);
   return order;
 }
 
