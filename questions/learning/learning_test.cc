@@ -118,16 +118,6 @@ TEST_F(Learning, LostStepsAreMeasuredAlikeHoweverFewRunsLoseThem) {
   }
 }
 
-TEST_F(Learning, OneRunOfEachSideIsAsGoodOnlyIfItIsTheSame) {
-  RunCurves b = a_[0];
-  b.name = "b";
-  EXPECT_EQ(Ask({a_[0]}, {b}).metrics(0).kind(), LearningVerdict::AS_GOOD);
-  b.curves["loss"].back().y += 1e-6;
-  EXPECT_EQ(Ask({a_[0]}, {b}).metrics(0).kind(), LearningVerdict::CANNOT_TELL);
-  b.curves["loss"].back().y = NAN;
-  EXPECT_EQ(Ask({b}, {b}).metrics(0).kind(), LearningVerdict::CANNOT_TELL) << "as both have failed";
-}
-
 // Each look at the full error is wrong in nearly half of the trials, which shows that the limit is one.
 TEST_F(Learning, LooksTogetherAreWrongNoMoreOftenThanOne) {
   constexpr int kTrials = 60, kMostRuns = 12, kLimit = 20;
