@@ -7,18 +7,13 @@
 namespace ott {
 namespace {
 
-TEST(CpuUsage, ProcStatIsCountedAsPsutilDoes) {
+TEST(CpuUsage, ProcStatIsCountedAsPsutilDoesAndSomethingElseRefused) {
   const auto times = ParseProcStat("cpu  100 20 30 400 50 6 7 8 90 10\ncpu0 1 2 3 4\n", 100);
   ASSERT_TRUE(times.ok());
   EXPECT_DOUBLE_EQ(times->all_total, 6.21);
   EXPECT_DOUBLE_EQ(times->all_busy, 1.71);
-}
-
-TEST(CpuUsage, ProcStatOfOldKernelsHasFewerColumns) {
+  // Old kernels have fewer columns.
   EXPECT_DOUBLE_EQ(ParseProcStat("cpu 1 1 1 7", 1)->all_busy, 3);
-}
-
-TEST(CpuUsage, SomethingElseIsRefused) {
   EXPECT_FALSE(ParseProcStat("", 100).ok());
   EXPECT_FALSE(ParseProcStat("intr 1 2 3 4 5\ncpu 1 2 3 4", 100).ok());
 }

@@ -41,7 +41,7 @@ class StopwatchFilesTest : public ::testing::Test {
   Stopwatch stopwatch_{Stopwatch::Environment{Clock([] { return now_ns.load(); })}};
 };
 
-TEST_F(StopwatchFilesTest, AreMadeTogetherWithTheirDirectory) {
+TEST_F(StopwatchFilesTest, AreMadeTogetherWithTheirDirectoryAndReplacedByTheNextOnes) {
   const absl::Status written = WriteStopwatchFiles(stopwatch_, options_);
   ASSERT_TRUE(written.ok()) << written;
   StopwatchStats stats;
@@ -54,10 +54,6 @@ TEST_F(StopwatchFilesTest, AreMadeTogetherWithTheirDirectory) {
   EXPECT_THAT(Contents("stopwatch.json"), HasSubstr("\"host\": \"node7\""));
   EXPECT_THAT(Contents("stopwatch.csv"), StartsWith("kind,name,"));
   EXPECT_THAT(Contents("stopwatch.txt"), StartsWith("Stopwatch: 1 measured iterations"));
-}
-
-TEST_F(StopwatchFilesTest, AreReplacedByTheNextOnes) {
-  ASSERT_TRUE(WriteStopwatchFiles(stopwatch_, options_).ok());
   stopwatch_.FinishIter();
   ASSERT_TRUE(WriteStopwatchFiles(stopwatch_, options_).ok());
   EXPECT_THAT(Contents("stopwatch.txt"), StartsWith("Stopwatch: 2 measured iterations"));
