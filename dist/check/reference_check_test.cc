@@ -311,22 +311,6 @@ TEST_F(ReferenceCheckTest, WhatCannotBeReachedIsNotComparedAndSaysWhy) {
   }
 }
 
-TEST_F(ReferenceCheckTest, EachTensorOfAListIsCompared) {
-  const float other[] = {0.25f, 0.5f};
-  const auto tree = [&](int changed) -> Value {
-    Value::List layers(3, TensorView(bias_.data(), {2}));
-    if (changed >= 0) layers[changed] = TensorView(other, {2});
-    return ValueMap{{"layers", layers}};
-  };
-  Write(tree(-1));
-  const auto check = ReferenceCheck::Create(Config(""), RankMeshes(1));
-  for (const int changed : {0, 1, 2}) {
-    const CrossCheckVerdict verdict = check->Check(kIteration, 0, tree(changed), nullptr);
-    EXPECT_EQ(verdict.tensor(), absl::StrCat("layers.", changed));
-    EXPECT_EQ(verdict.num_tensors(), 3);
-  }
-}
-
 TEST_F(ReferenceCheckTest, AShardIsComparedWithItsPartOfTheWhole) {
   EXPECT_EQ(CheckShard(0, 0).outcome(), BITWISE_EQUAL) << FormatVerdict(CheckShard(0, 0));
   EXPECT_EQ(CheckShard(3, 1).outcome(), BITWISE_EQUAL);

@@ -29,20 +29,18 @@ std::vector<double> AtolsAt(const ToleranceFile& file, const std::vector<int64_t
   return atols;
 }
 
-TEST(ToleranceFile, TolerancesAreThoseOfTheIteration) {
-  const auto file = ReadText("iterations: [10, 20, 30] tensors { path: 'w' atol_at: [0.25, 1, 0.5] }");
-  ASSERT_TRUE(file.ok()) << file.status();
-  EXPECT_TRUE(file->by_iteration());
-  EXPECT_THAT(AtolsAt(*file, {10, 20, 30}), ElementsAre(0.25, 1, 0.5));
-  EXPECT_THAT(AtolsAt(*file, {0, 15, 25, 31, 1000}), ElementsAre(0.25, 1, 1, 0.5, 0.5));
-}
-
-TEST(ToleranceFile, OneToleranceForAllIterationsIsRead) {
-  const auto file = ReadText("factor: 3 tensors { path: '*' atol: 0.25 noise: 0.08 }");
-  ASSERT_TRUE(file.ok()) << file.status();
-  EXPECT_FALSE(file->by_iteration());
-  EXPECT_EQ(file->At(7)[0].glob, "*");
-  EXPECT_THAT(AtolsAt(*file, {0, 7}), ElementsAre(0.25, 0.25));
+TEST(ToleranceFile, TolerancesAreThoseOfTheIterationOrOneForAll) {
+  const auto by_iteration =
+      ReadText("iterations: [10, 20, 30] tensors { path: 'w' atol_at: [0.25, 1, 0.5] }");
+  ASSERT_TRUE(by_iteration.ok()) << by_iteration.status();
+  EXPECT_TRUE(by_iteration->by_iteration());
+  EXPECT_THAT(AtolsAt(*by_iteration, {10, 20, 30}), ElementsAre(0.25, 1, 0.5));
+  EXPECT_THAT(AtolsAt(*by_iteration, {0, 15, 25, 31, 1000}), ElementsAre(0.25, 1, 1, 0.5, 0.5));
+  const auto one = ReadText("factor: 3 tensors { path: '*' atol: 0.25 noise: 0.08 }");
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_FALSE(one->by_iteration());
+  EXPECT_EQ(one->At(7)[0].glob, "*");
+  EXPECT_THAT(AtolsAt(*one, {0, 7}), ElementsAre(0.25, 0.25));
 }
 
 TEST(ToleranceFile, WhatIsWrittenHasThreeDigitsAndIsLooserByAHundredthAtMost) {

@@ -108,10 +108,14 @@ TEST(VerdictLog, CountsTheWorstOutcomeOfAllRanksByMode) {
   }
 }
 
-TEST(VerdictLog, FolderThatIsMissingIsNamed) {
+TEST(VerdictLog, AFolderThatIsMissingIsNamedAndAFifoAnErrorAtOnce) {
   const auto log = VerdictLog::Open(::testing::TempDir() + "/no/such/folder/log.jsonl");
   EXPECT_EQ(log.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(log.status().message()), HasSubstr("no/such/folder/log.jsonl"));
+  const std::string fifo = ::testing::TempDir() + "/fifo.jsonl";
+  std::filesystem::remove(fifo);
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0666), 0);
+  EXPECT_FALSE(VerdictLog::Open(fifo).ok());
 }
 
 TEST(VerdictLog, FullDiskIsAnError) {
@@ -173,13 +177,6 @@ TEST(VerdictLog, OfManyTensorsTheFirstAreKept) {
     EXPECT_EQ(kept.tensor_errors_size(), std::min(num_tensors, 256));
     EXPECT_EQ(kept.tensor_errors().rbegin()->tensor(), std::to_string(kept.tensor_errors_size() - 1));
   }
-}
-
-TEST(VerdictLog, AFifoIsAnErrorAtOnce) {
-  const std::string path = ::testing::TempDir() + "/fifo.jsonl";
-  std::filesystem::remove(path);
-  ASSERT_EQ(mkfifo(path.c_str(), 0666), 0);
-  EXPECT_FALSE(VerdictLog::Open(path).ok());
 }
 
 }  // namespace
