@@ -186,9 +186,11 @@ TEST(SlowRankLines, SayWhoIsSlowSinceWhenAndWhyOrWhyNobodyIsNamed) {
           {straggler("mean_excess_seconds: -0.002"), {in_mean + "less"}},
           {R"(detectable: 0.0601 cpu_taken { num_watched: 4 num_taken: 1 ranks { rank: 2 host: "vm" share: 0.36 } }
                slow_measurements { name: "attention" rank: 1 host: "vm" slower_by: 0.2 slower_by_low: 0.18
-                                   slower_by_high: 0.23 share_of_iteration: 0.25 })",
+                                   slower_by_high: 0.23 share_of_iteration: 0.25 }
+               slow_measurements { name: "norm" slower_by: 1.5 })",
            {"attention: rank 1 (vm) takes 20.0% longer than the others (18.0 to 23.0%), 25.0% of an "
             "iteration",
+            "norm: rank 0 () takes 2.5 times the others' time (1.0 to 1.0), 0.0% of an iteration",
             "slowest rank: none stands out (an excess of 7% would have shown)",
             "CPU taken: others had that of rank 2 (vm) for 36% of its work, which counts as nobody's"}},
           {R"(cpu_taken { num_watched: 4 num_taken: 2 ranks { rank: 2 host: "vm" share: 0.41 } ranks { share: 0.2 } })",

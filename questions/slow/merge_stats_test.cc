@@ -38,20 +38,6 @@ SteadyTimeStats Steady(double seconds) {
   return time;
 }
 
-// Sets them as far as they follow from the measurements, all of them on a CPU.
-void SetOwnTimes(StopwatchStats& report) {
-  double waiting = 0;
-  for (Measurement& measurement : *report.mutable_measurements()) {
-    if (measurement.collective()) {
-      waiting += measurement.per_iteration().mean();
-    } else {
-      *measurement.mutable_own()->mutable_all() = Steady(measurement.per_iteration().mean());
-    }
-  }
-  report.mutable_own_work()->set_waiting_seconds(waiting * static_cast<double>(report.num_measured_iters()));
-  *report.mutable_own_work()->mutable_time()->mutable_all() = Steady(report.iteration().mean() - waiting);
-}
-
 constexpr int kIterations = 1000;
 
 // A rank of 4 that measured kIterations; names ending in '*' are collective.
@@ -63,24 +49,29 @@ StopwatchStats Report(int rank, double iteration,
   report.set_world_size(4);
   report.set_num_measured_iters(kIterations);
   *report.mutable_iteration() = Repeated(iteration, kIterations);
+  double waiting = 0;
   for (auto [name, seconds] : measurements) {
     Measurement& measurement = *report.add_measurements();
     if (name.back() == '*') {
       name.pop_back();
       measurement.set_collective(true);
+      waiting += seconds;
+    } else {
+      *measurement.mutable_own()->mutable_all() = Steady(seconds);
     }
     measurement.set_name(name);
     *measurement.mutable_per_iteration() = Repeated(seconds, kIterations);
   }
-  SetOwnTimes(report);
+  report.mutable_own_work()->set_waiting_seconds(kIterations * waiting);
+  *report.mutable_own_work()->mutable_time()->mutable_all() = Steady(iteration - waiting);
   return report;
 }
 
 // Rank `slow` computes for longer; all wait for it in the all-reduce, so all iterations take as long.
-std::vector<StopwatchStats> FourRanks(int slow, double slow_forward) {
+std::vector<StopwatchStats> FourRanks(int slow) {
   std::vector<StopwatchStats> reports;
   for (int rank = 0; rank < 4; ++rank) {
-    const double forward = rank == slow ? slow_forward : 0.010 + rank * 1e-5;
+    const double forward = rank == slow ? 0.018 : 0.010 + rank * 1e-5;
     reports.push_back(
         Report(rank, 0.030, {{"data", 0.002}, {"forward", forward}, {"allreduce*", 0.028 - forward}}));
   }
@@ -236,7 +227,7 @@ TEST(StragglerTracker, CountsWindowsInARowInWhichTheSameRankIsSlow) {
   for (int window = 0; window < 60; ++window) {
     const int kind = static_cast<int>(random() % 8);  // 0: nobody, 1: cannot be told, or a rank
     const int rank = kind < 2 ? -1 : kind == 2 ? 3 : 2;
-    std::vector<StopwatchStats> reports = FourRanks(rank, 0.018);
+    std::vector<StopwatchStats> reports = FourRanks(rank);
     for (StopwatchStats& report : reports) {
       if (kind == 1) report.mutable_own_work()->clear_time();
       if (rank >= 0) report.mutable_own_work()->set_waiting_seconds(0.01 * (report.rank() == rank ? 1 : 9));
@@ -287,7 +278,7 @@ TEST(StragglerTracker, ListsTheRanksThatWereSlowestMostOften) {
 }
 
 TEST(StragglerTracker, CountsNobodyAsSlowestOfOneRank) {
-  const std::vector<StopwatchStats> ranks = FourRanks(0, 0.018);
+  const std::vector<StopwatchStats> ranks = FourRanks(0);
   EXPECT_EQ(StragglerTracker().Add(Summary({ranks[0]}), 0).num_all_intervals(), 0);
   EXPECT_EQ(StragglerTracker().Add(Summary({ranks[0], ranks[1]}), 0).num_all_intervals(), 1);
 }
@@ -299,7 +290,7 @@ TEST(StragglerTracker, AWindowHasAShareOfTheErrorOfARun) {
 }
 
 TEST(StragglerTracker, ARankIsSlowSinceTheIterationOfItsFirstWindow) {
-  std::vector<StopwatchStats> reports = FourRanks(-1, 0);
+  std::vector<StopwatchStats> reports = FourRanks(-1);
   for (StopwatchStats& report : reports) {
     SteadyTimeStats& time = *report.mutable_own_work()->mutable_time()->mutable_all();
     time.set_count(kIterations);
