@@ -107,6 +107,8 @@ absl::StatusOr<SideSamples> ReadPath(const std::string& path, ClockKind clock) {
   samples.sources.push_back(SourceOf(path));
   for (const Process& process : samples.processes) {
     for (const MeasurementSamples& measurement : process.measurements) {
+      if (measurement.name.empty())
+        return absl::InvalidArgumentError(absl::StrCat(path, ": a measurement without a name"));
       if (measurement.name == kIteration) samples.primary = kIteration;
     }
   }

@@ -480,6 +480,8 @@ TEST_F(ReadSideTest, BadFilesGetASentenceThatNamesThem) {
   EXPECT_THAT(ErrorOf("process,seconds\n1,inf\n"), HasSubstr("inf seconds"));
   EXPECT_THAT(ErrorOf("process,iteration,seconds\n1,0,1\n1,0,2\n"),
               HasSubstr("process 1 has iteration 0 of \"time\" twice"));
+  EXPECT_THAT(ErrorOf("process,measurement,seconds\n1,,2\n"),
+              HasSubstr("file: a measurement without a name"));
   EXPECT_THAT(ErrorOf("\x7f\x45LF\x01"), HasSubstr("its columns are"));
   EXPECT_THAT(ErrorOf("{\"benchmarks\": ["), HasSubstr("no JSON that can be read"));
   EXPECT_THAT(ErrorOf("{}"), HasSubstr("JSON of none of"));
