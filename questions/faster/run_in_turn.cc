@@ -163,7 +163,7 @@ class Session {
       iterations_must_match_ = samples.iterations_must_match;
       process = std::move(samples.processes[0]);
     } else if (options_.what == WhatToCompare::kAuto && has_run) {
-      OTT_ASSIGN_OR_RETURN(process, ReadRun(directory + "/run"));
+      OTT_ASSIGN_OR_RETURN(process, ReadRun(LatestAttempt(directory + "/run")));
       primary_ = kIteration;
       iterations_must_match_ = true;
     } else {

@@ -189,7 +189,9 @@ TEST_F(RunInTurnTest, WhatRunsLeaveIsOfOneKind) {
   EXPECT_EQ(ErrorOf("true", leave), "");
   options_.results.clear();
   options_.what = WhatToCompare::kAuto;
-  options_.command_a = options_.command_b;
+  // The latest start counts of a run that was killed and started again.
+  options_.command_a = options_.command_b =
+      Shell(leave + "; rm {dir}/run/rank_00000/stopwatch.pb; cp -r " + source + " {dir}/run/attempt_2");
   std::filesystem::remove_all(dir_);
   const auto of_runs = RunInTurn(options_, [](const Samples& samples) {
     EXPECT_EQ(samples.primary, "iteration");
