@@ -82,16 +82,9 @@ std::optional<TwoModes> FindTwoModes(std::vector<double> samples) {
   return modes;
 }
 
-double SeparationProbability(size_t size_a, size_t size_b) {
-  OTT_CHECK(size_a > 0 && size_b > 0) << size_a << " and " << size_b << " samples";
-  const auto a = static_cast<double>(size_a), b = static_cast<double>(size_b);
-  double largest = 0;
-  // Searches the probability of one mode; the curve is smooth, so steps of 1 % find its top.
-  for (int percent = 1; percent < 100; ++percent) {
-    const double p = percent / 100.0;
-    largest = std::max(largest, std::pow(p, a) * std::pow(1 - p, b) + std::pow(1 - p, a) * std::pow(p, b));
-  }
-  return largest;
+double SeparationProbability(size_t size) {
+  OTT_CHECK(size > 0) << "no samples";
+  return 2 * std::pow(0.25, static_cast<double>(size));
 }
 
 }  // namespace ott

@@ -21,12 +21,11 @@ struct TwoModes {
 // Needs six samples, and looks at no more than 1000.
 std::optional<TwoModes> FindTwoModes(std::vector<double> samples);
 
-// Returns the probability that two groups of samples of the same kind are told apart for no reason but that
-// this kind has two modes: all of one group in one mode, and all of the other in the other. At most, whatever
-// the modes' probability. No test of so few samples can be wrong less often and ever say that the groups
-// differ.
-// REQUIRES: size_a > 0, size_b > 0.
-double SeparationProbability(size_t size_a, size_t size_b);
+// Returns the probability that two groups of so many samples each, of the same kind, are told apart for no
+// reason but that this kind has two modes: all of one group in one mode, and all of the other in the other.
+// At most, which is where both modes are equally probable. No test of so few samples can be wrong less often
+// and ever say that the groups differ. REQUIRES: size > 0.
+double SeparationProbability(size_t size);
 
 }  // namespace ott
 

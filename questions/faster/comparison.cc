@@ -154,7 +154,7 @@ Difference DifferenceOfGroups(const std::vector<double>& a, const std::vector<do
   Difference difference;
   difference.spread = WelchDifference(a, b);
   difference.value = difference.spread.value;
-  if (SeparationProbability(a.size(), b.size()) <= error)
+  if (std::min(a.size(), b.size()) >= FewestRuns(error))
     difference.interval = difference.spread.IntervalAt(error);
   return difference;
 }
@@ -368,7 +368,7 @@ const char* Name(AbResult::Verdict verdict) {
 
 size_t FewestRuns(double error) {
   size_t runs = 2;
-  while (SeparationProbability(runs, runs) > error) ++runs;
+  while (SeparationProbability(runs) > error) ++runs;
   return runs;
 }
 

@@ -108,8 +108,8 @@ TEST(Compare, TheFewestRunsAreThoseOfTheFewestOrders) {
     while (2 * std::pow(6, -static_cast<double>(blocks)) > error) ++blocks;
     EXPECT_EQ(FewestRunsInTurn(error), 2 * blocks) << error;
     const size_t runs = FewestRuns(error);
-    EXPECT_LE(SeparationProbability(runs, runs), error);
-    EXPECT_TRUE(runs == 2 || SeparationProbability(runs - 1, runs - 1) > error) << error;
+    EXPECT_LE(SeparationProbability(runs), error);
+    EXPECT_TRUE(runs == 2 || SeparationProbability(runs - 1) > error) << error;
   }
 }
 
@@ -157,7 +157,7 @@ Result Judge(const Samples& samples, const std::string& name, const FasterOption
     spread = {shift.value(), (one_deviation.high - one_deviation.low) / 2, 1e6};
   } else if (runs >= 2) {
     spread = WelchDifference(times[0], times[1]);
-    if (SeparationProbability(times[0].size(), times[1].size()) <= error) interval = spread.IntervalAt(error);
+    if (runs >= fewest) interval = spread.IntervalAt(error);
   }
   result.ratio = std::exp(spread.value);
   result.seconds_a = std::exp((middle(false) + middle(true) - spread.value) / 2);
