@@ -1,7 +1,7 @@
 #include "ott/core/statistics/mean_difference.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstddef>
 
 #include "ott/core/base/check.h"
 #include "ott/core/statistics/distributions.h"
@@ -10,10 +10,32 @@
 namespace ott {
 namespace {
 
-double SquaredDeviations(const std::vector<double>& samples, double from) {
-  double sum = 0;
-  for (const double sample : samples) sum += (sample - from) * (sample - from);
-  return sum;
+// Samples by what counts of them.
+struct Group {
+  double size = 0;
+  double mean = 0;
+  double variance = 0;  // of one sample
+};
+
+Group GroupOf(const std::vector<double>& samples) {
+  OTT_CHECK(samples.size() >= 2) << samples.size() << " samples";
+  Group group = {static_cast<double>(samples.size()), Mean(samples)};
+  for (const double sample : samples) group.variance += (sample - group.mean) * (sample - group.mean);
+  group.variance /= group.size - 1;
+  return group;
+}
+
+Estimate Difference(const Group& a, const Group& b) {
+  const double variance_a = a.variance / a.size, variance_b = b.variance / b.size;
+  Estimate estimate;
+  estimate.value = b.mean - a.mean;
+  const double variance = variance_a + variance_b;
+  if (variance == 0) return estimate;
+  estimate.standard_error = std::sqrt(variance);
+  // Both are shares of the variance, since squares of small variances vanish.
+  const double share_a = variance_a / variance, share_b = variance_b / variance;
+  estimate.degrees_of_freedom = 1 / (share_a * share_a / (a.size - 1) + share_b * share_b / (b.size - 1));
+  return estimate;
 }
 
 }  // namespace
@@ -31,23 +53,16 @@ double Estimate::PValue() const {
 }
 
 Estimate WelchDifference(const std::vector<double>& a, const std::vector<double>& b) {
-  OTT_CHECK(a.size() >= 2 && b.size() >= 2) << a.size() << " and " << b.size() << " samples";
-  const auto variance_of_mean = [](const std::vector<double>& samples, double mean) {
-    const auto count = static_cast<double>(samples.size());
-    return SquaredDeviations(samples, mean) / (count - 1) / count;
-  };
-  const double mean_a = Mean(a), mean_b = Mean(b);
-  const double variance_a = variance_of_mean(a, mean_a), variance_b = variance_of_mean(b, mean_b);
-  Estimate estimate;
-  estimate.value = mean_b - mean_a;
-  const double variance = variance_a + variance_b;
-  if (variance == 0) return estimate;
-  estimate.standard_error = std::sqrt(variance);
-  // Both are shares of the variance, since squares of small variances vanish.
-  const double share_a = variance_a / variance, share_b = variance_b / variance;
-  estimate.degrees_of_freedom = 1 / (share_a * share_a / static_cast<double>(a.size() - 1) +
-                                     share_b * share_b / static_cast<double>(b.size() - 1));
-  return estimate;
+  return Difference(GroupOf(a), GroupOf(b));
+}
+
+Estimate CautiousDifference(const std::vector<double>& a, const std::vector<double>& b) {
+  Group of_a = GroupOf(a), of_b = GroupOf(b);
+  if (a.size() != b.size()) {
+    Group& smaller = a.size() < b.size() ? of_a : of_b;
+    smaller.variance = std::max(of_a.variance, of_b.variance);
+  }
+  return Difference(of_a, of_b);
 }
 
 }  // namespace ott

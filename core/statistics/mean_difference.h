@@ -35,6 +35,10 @@ struct Estimate {
 // REQUIRES: at least two samples each.
 Estimate WelchDifference(const std::vector<double>& a, const std::vector<double>& b);
 
+// The same where the smaller group is taken to vary by no less than the larger: of a kind that has two modes,
+// few samples may all be in one.
+Estimate CautiousDifference(const std::vector<double>& a, const std::vector<double>& b);
+
 }  // namespace ott
 
 #endif  // OTT_CORE_STATISTICS_MEAN_DIFFERENCE_H_

@@ -152,7 +152,7 @@ struct Difference {
 // separate.
 Difference DifferenceOfGroups(const std::vector<double>& a, const std::vector<double>& b, double error) {
   Difference difference;
-  difference.spread = WelchDifference(a, b);
+  difference.spread = CautiousDifference(a, b);
   difference.value = difference.spread.value;
   if (std::min(a.size(), b.size()) >= FewestRuns(error))
     difference.interval = difference.spread.IntervalAt(error);

@@ -81,6 +81,23 @@ TEST(CompareRate, OfAFamilyOfMeasurementsAnyIsAsOftenAsOfOne) {
   EXPECT_LT(rate, 0.24);
 }
 
+// The few runs of one side may all have the same mode.
+TEST(CompareRate, AProgramOfTwoModesIsNoOtherIfOneSideHasFewRuns) {
+  for (auto side : {&Samples::a, &Samples::b}) {
+    const double rate = RateOf(500, [&](Chance& chance) {
+      Samples samples = MakeSamples(chance, 20, 1);
+      for (auto* processes : {&samples.a, &samples.b}) {
+        for (Process& process : *processes) {
+          if (chance.Coin()) process.measurements[0].seconds[0] *= 1.3;
+        }
+      }
+      (samples.*side).resize(FewestRuns(0.01));
+      return IsChange(MustCompare(samples).answer.verdict);
+    });
+    EXPECT_LT(rate, 0.01);
+  }
+}
+
 // After each block there is a look, and the first verdict is taken. Since ranks are few, not all of the error
 // can be spent.
 TEST(CompareRate, LooksAfterEachBlockTogetherAreNotMoreOftenWrong) {
