@@ -128,13 +128,21 @@ TEST(WelchDifference, OfAnySizesIsThatOfTheDefinition) {
       degrees[side] = size - 1;
       variance[side] = (squares - sum * sum / size) / degrees[side] / size;
     }
-    const Estimate estimate = WelchDifference(samples[0], samples[1]);
-    EXPECT_NEAR(estimate.value, mean[1] - mean[0], 1e-9);
-    EXPECT_NEAR(estimate.standard_error, std::sqrt(variance[0] + variance[1]), 1e-6);
-    const double all = variance[0] + variance[1];
-    EXPECT_NEAR(estimate.degrees_of_freedom,
-                all * all / (variance[0] * variance[0] / degrees[0] + variance[1] * variance[1] / degrees[1]),
-                1e-4);
+    for (const bool is_cautious : {false, true}) {
+      // The smaller side varies by no less than the larger, then.
+      const int smaller = degrees[0] < degrees[1] ? 0 : 1;
+      const double of_larger = variance[1 - smaller] * (degrees[1 - smaller] + 1) / (degrees[smaller] + 1);
+      if (is_cautious && degrees[0] != degrees[1]) variance[smaller] = std::max(variance[smaller], of_larger);
+      const Estimate estimate =
+          is_cautious ? CautiousDifference(samples[0], samples[1]) : WelchDifference(samples[0], samples[1]);
+      EXPECT_NEAR(estimate.value, mean[1] - mean[0], 1e-9);
+      EXPECT_NEAR(estimate.standard_error, std::sqrt(variance[0] + variance[1]), 1e-6);
+      const double all = variance[0] + variance[1];
+      EXPECT_NEAR(
+          estimate.degrees_of_freedom,
+          all * all / (variance[0] * variance[0] / degrees[0] + variance[1] * variance[1] / degrees[1]),
+          1e-4);
+    }
   }
 }
 

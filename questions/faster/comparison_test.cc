@@ -173,7 +173,7 @@ Result Judge(const Samples& samples, const std::string& name, const FasterOption
     const Interval one_deviation = shift.IntervalAt(0.32);
     spread = {shift.value(), (one_deviation.high - one_deviation.low) / 2, 1e6};
   } else if (runs >= 2) {
-    spread = WelchDifference(times[0], times[1]);
+    spread = CautiousDifference(times[0], times[1]);
     if (runs >= fewest) interval = spread.IntervalAt(error);
   }
   result.ratio = std::exp(spread.value);
