@@ -9,6 +9,7 @@
 #include "ott/core/base/text_table.h"
 #include "ott/core/statistics/policy.h"
 #include "ott/core/statistics/steady_time.h"
+#include "ott/dist/comm/rank_list.h"
 #include "ott/questions/waiting/arrival_text.h"
 
 namespace ott::waiting {
@@ -51,6 +52,11 @@ Answer AnswerWaiting(const std::optional<ClusterStats>& stats, bool has_collecti
   constexpr int64_t kFewest = SteadyTimeRecorder::kMinBlocks * SteadyTimeRecorder::kBaseLength;
   if (std::any_of(stats->arrivals().begin(), stats->arrivals().end(), HoldsOthersUp)) {
     answer.set_finding(Answer::BAD);
+  } else if (!stats->missing_ranks().empty()) {
+    answer.set_finding(Answer::CANNOT_TELL);
+    answer.add_sentences(
+        absl::StrCat("cannot tell who holds the others up: nothing from ",
+                     FormatRanks({stats->missing_ranks().begin(), stats->missing_ranks().end()})));
   } else if (num_intervals < kFewest) {
     answer.set_finding(Answer::CANNOT_TELL);
     answer.add_sentences(absl::StrCat("cannot tell who holds the others up; that takes ", kFewest,

@@ -79,6 +79,10 @@ TEST(WaitingAnswer, IsBadForARankThatIsLateAgainAndAgainAndNotForAPause) {
       ElementsAre(
           "cannot tell who holds the others up; that takes 40 iterations to which all ranks came, and "
           "there are 39"));
+  // The one that is missing may be it.
+  const Answer answer = AnswerWaiting(Stats("missing_ranks: 3 arrivals { num_intervals: 40 }"), true, true);
+  EXPECT_EQ(answer.finding(), Answer::CANNOT_TELL);
+  EXPECT_THAT(answer.sentences(), ElementsAre("cannot tell who holds the others up: nothing from rank 3"));
 }
 
 TEST(WaitingAnswer, SaysWhatIsMissingWhereNothingWasMeasured) {
