@@ -206,6 +206,22 @@ TEST(MergeStats, LeavesOutWhatCannotBeAndSaysSo) {
   EXPECT_THAT(MergeStats({}, 3).missing_ranks(), ElementsAre(0, 1, 2));
 }
 
+TEST(MergeStats, WhereTooLittleIsKnownOfARankNobodyIsSaidToBeSlow) {
+  std::vector<StopwatchStats> reports = FourRanks(0, 0.010);
+  ASSERT_TRUE(MergeStats(reports, 4).has_detectable());
+  // It takes so long that it has hardly begun.
+  reports[3].set_num_measured_iters(10);
+  *reports[3].mutable_iteration() = Repeated(3, 10);
+  reports[3].mutable_own_work()->clear_time();
+  ClusterStats stats = MergeStats(reports, 4);
+  EXPECT_FALSE(stats.has_straggler());
+  EXPECT_FALSE(stats.has_detectable());
+  // Another one that is slow is so all the same.
+  reports = FourRanks(2, 0.018);
+  reports[3].mutable_own_work()->clear_time();
+  EXPECT_EQ(MergeStats(reports, 4).straggler().rank(), 2);
+}
+
 ClusterSummary Summary(const std::vector<StopwatchStats>& reports) {
   ClusterSummary summary;
   for (const StopwatchStats& report : reports) {

@@ -135,10 +135,12 @@ void FindStraggler(const ClusterSummary& summary, double error, ClusterStats& st
   const double level = error / static_cast<double>(num_compared);
   const double min_seconds = kMinWorkShare * summary.iteration().over_ranks.mean();
   bool any_suspect = false;
+  int64_t num_known = 0;
   std::optional<RankTimes::Suspect> most;
   std::string group_of_most;
   double detectable = 0;
   for (const auto& [group, times] : summary.work().times) {
+    num_known += times.num_ranks();
     const std::optional<RankTimes::Suspect> suspect = times.MostSuspicious();
     if (!suspect) continue;
     any_suspect = true;
@@ -149,8 +151,11 @@ void FindStraggler(const ClusterSummary& summary, double error, ClusterStats& st
     group_of_most = group;
   }
   if (!most) {
-    // If no waiting is known, it counts as work, and all work as long.
-    if (any_suspect && HasCollectives(stats)) stats.set_detectable(detectable);
+    // If no waiting is known, it counts as work, and all work as long. Ranks of which too little was measured
+    // may be slow.
+    if (any_suspect && num_known == stats.num_ranks() && HasCollectives(stats)) {
+      stats.set_detectable(detectable);
+    }
     return;
   }
   Straggler& straggler = *stats.mutable_straggler();

@@ -199,7 +199,9 @@ class RanksByDefinition {
     const Rule rule = {error / static_cast<double>(compared), 0.01 * iteration_};
     std::vector<std::pair<std::string, Suspect>> named;
     std::optional<double> detectable;
+    int64_t without_times = stats_.num_ranks();
     for (const auto& [group, times] : summary_.work().times) {
+      without_times -= times.num_ranks();
       const std::optional<Suspect> suspect = times.MostSuspicious();
       if (!suspect) continue;
       detectable = std::max(detectable.value_or(0), rule.Detectable(*suspect));
@@ -208,7 +210,7 @@ class RanksByDefinition {
     const bool any_collective = std::any_of(stats_.measurements().begin(), stats_.measurements().end(),
                                             [](const auto& row) { return row.collective(); });
     if (named.empty()) {
-      if (detectable && any_collective) stats_.set_detectable(*detectable);
+      if (detectable && any_collective && without_times == 0) stats_.set_detectable(*detectable);
       return;
     }
     const auto& [group, most] = *std::max_element(
