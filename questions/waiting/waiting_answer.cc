@@ -48,6 +48,9 @@ Answer AnswerWaiting(const std::optional<ClusterStats>& stats, bool has_collecti
     num_intervals = std::max(num_intervals, arrivals.num_intervals());
     error_bound = std::max(error_bound, arrivals.error_bound());
     if (arrivals.has_hold_up()) answer.add_ranks(arrivals.hold_up().rank());
+    for (const Hiccups& hiccups : arrivals.hiccups()) {
+      if (!hiccups.is_pause()) answer.add_ranks(hiccups.rank());
+    }
   }
   constexpr int64_t kFewest = SteadyTimeRecorder::kMinBlocks * SteadyTimeRecorder::kBaseLength;
   if (std::any_of(stats->arrivals().begin(), stats->arrivals().end(), HoldsOthersUp)) {
