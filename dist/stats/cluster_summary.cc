@@ -25,13 +25,13 @@ bool IsMoreExtreme(double a, int rank_a, double b, int rank_b) { return a != b ?
 
 // Returns the own time in a mean iteration. share: the share of the iterations in which it was measured.
 std::optional<SteadyTime> OwnTimeOf(const SteadyTimeStats& proto, double share) {
-  // Blocks of a file are not to be trusted.
+  // Times of a file are not to be trusted.
   const bool has_blocks =
       proto.block_size() <= SteadyTime::kMaxBlocks && proto.block_iterations() > 0 &&
       proto.count() >= proto.block_iterations() * proto.block_size() &&
       std::all_of(proto.block().begin(), proto.block().end(), [](float x) { return std::isfinite(x); });
   if (!std::isfinite(proto.seconds()) || !(proto.standard_error() >= 0) ||
-      !(proto.degrees_of_freedom() > 0)) {
+      !(proto.degrees_of_freedom() >= 1 && proto.degrees_of_freedom() < SteadyTime::kMaxBlocks)) {
     return std::nullopt;
   }
   SteadyTime time;
@@ -173,6 +173,12 @@ absl::StatusOr<ClusterSummary> ClusterSummary::OfRank(const internal::RankReport
   const StopwatchStats& stats = report.stats();
   if (stats.num_measured_iters() < 0) {
     return absl::InvalidArgumentError(absl::StrCat(stats.num_measured_iters(), " measured iterations"));
+  }
+  const OwnWorkStats& own_work = stats.own_work();
+  for (const double seconds :
+       {own_work.waiting_seconds(), own_work.cpu_seconds(), own_work.taken_seconds()}) {
+    if (!std::isfinite(seconds))
+      return absl::InvalidArgumentError(absl::StrCat("own work of ", seconds, " s"));
   }
   if (earlier != nullptr && earlier->num_measured_iters() > stats.num_measured_iters()) earlier = nullptr;
   const bool is_window = earlier != nullptr;

@@ -1,5 +1,7 @@
 #include "ott/questions/slow/merge_stats.h"
 
+#include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <random>
@@ -220,6 +222,25 @@ TEST(MergeStats, WhereTooLittleIsKnownOfARankNobodyIsSaidToBeSlow) {
   reports = FourRanks(2, 0.018);
   reports[3].mutable_own_work()->clear_time();
   EXPECT_EQ(MergeStats(reports, 4).straggler().rank(), 2);
+}
+
+TEST(MergeStats, LeavesOutARankWhoseTimesAreNone) {
+  for (const double damaged : {std::numeric_limits<double>::quiet_NaN(), HUGE_VAL}) {
+    for (const auto set : {&OwnWorkStats::set_waiting_seconds, &OwnWorkStats::set_cpu_seconds,
+                           &OwnWorkStats::set_taken_seconds}) {
+      std::vector<StopwatchStats> reports = FourRanks(3, 0.018);
+      reports[3].mutable_own_work()->set_num_watched_iters(kIterations);
+      (reports[3].mutable_own_work()->*set)(damaged);
+      EXPECT_THAT(MergeStats(reports, 4).missing_ranks(), ElementsAre(3)) << damaged;
+    }
+  }
+  for (const double degrees_of_freedom : {0.4, 1e300}) {
+    std::vector<StopwatchStats> reports = FourRanks(3, 0.018);
+    for (StopwatchStats& report : reports) {
+      report.mutable_own_work()->mutable_time()->mutable_all()->set_degrees_of_freedom(degrees_of_freedom);
+    }
+    EXPECT_FALSE(MergeStats(reports, 4).has_straggler()) << degrees_of_freedom;
+  }
 }
 
 ClusterSummary Summary(const std::vector<StopwatchStats>& reports) {
