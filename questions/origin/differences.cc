@@ -24,13 +24,14 @@ double RelativeDifference(const LoggedOp& a, int tensor_a, const LoggedOp& b, in
     return kInfinity;
   }
   const double scale = std::max(a.norm(tensor_a), b.norm(tensor_b));
-  if (scale == 0) return 0;
   double squares = 0;
   for (int i = 0; i < TensorSketch::kNumSums; ++i) {
     const double difference = static_cast<double>(a.sketch(tensor_a)[i]) - b.sketch(tensor_b)[i];
     squares += difference * difference;
   }
   if (squares > 0) return std::sqrt(squares) / scale;
+  if (non_finite_a.num_nan + non_finite_a.num_infinite > 0) return std::nan("");
+  if (scale == 0) return 0;
   // A difference that hides from all sums, such as two numbers rounded in opposite directions, is no
   // equality.
   const DType dtype = a.definition().tensors[tensor_a].dtype;

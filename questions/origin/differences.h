@@ -15,7 +15,8 @@
 namespace ott::origin {
 
 // Returns the estimated norm of the difference over the larger norm: 0 if the digests are equal, infinite if
-// NaN or infinities are in one of them only, or the sizes differ; NaN if one could not be read.
+// NaN or infinities are in one of them only, or the sizes differ; NaN if one could not be read, or if NaN or
+// infinities are all that can differ.
 double RelativeDifference(const LoggedOp& a, int tensor_a, const LoggedOp& b, int tensor_b);
 
 // The inputs, or outputs, of two operations that correspond; -1: the other has none.

@@ -57,6 +57,14 @@ TEST(RelativeDifference, IsTheNormOfTheDifferenceOverTheLargerNorm) {
   }
 }
 
+TEST(RelativeDifference, IsNotKnownIfNothingButTheNonFiniteMayDiffer) {
+  const float infinity = INFINITY;
+  const LoggedOps ops =
+      LogTensors({{{0, -infinity}}, {{-infinity, 0}}, {{0, infinity}}, {{4, infinity}}, {{4, -infinity}}});
+  for (const auto& [a, b] : {std::pair(0, 1), {1, 2}, {0, 2}, {3, 4}})
+    EXPECT_TRUE(std::isnan(RelativeDifference(ops.ops[a], 0, ops.ops[b], 0))) << a << ", " << b;
+}
+
 TEST(RelativeDifference, OfNumbersWhoseSumsAreEqualIsOneRoundingOfTheLargest) {
   for (const auto& [dtype, apart] : {std::pair(DType::kBFloat16, 2.0 / 256), {DType::kInt64, 1 / 4.0}}) {
     std::vector<WrittenTensor> tensors(200, {std::vector<float>(200, 0), "", dtype});
