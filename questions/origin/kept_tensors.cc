@@ -48,14 +48,16 @@ std::optional<KeptComparison> CompareKept(const KeptTensor& reference, const Kep
   if (!a || !b) return std::nullopt;
   TensorCompareOptions options;
   options.compare_dtype = false;
+  options.tolerance.bitwise = true;
   const TensorComparison comparison = CompareTensors(*a->tensor, *b->tensor, options);
   if (!comparison.max_rel_error) return std::nullopt;
   KeptComparison result;
-  const double norm = reference.op->norm(reference.tensor);
+  const double norm_of_reference = reference.op->norm(reference.tensor);
+  const double norm = norm_of_reference > 0 ? norm_of_reference : current.op->norm(current.tensor);
   const double difference =
       comparison.root_mean_square_error * std::sqrt(static_cast<double>(comparison.num_elements));
   result.relative_difference = norm > 0 ? difference / norm : 0;
-  result.text = absl::StrFormat("%d of %d elements, max rel error %.2g", comparison.num_bits_differ,
+  result.text = absl::StrFormat("%d of %d elements, max rel error %.2g", comparison.num_mismatched,
                                 comparison.num_elements, comparison.max_rel_error->error);
   return result;
 }

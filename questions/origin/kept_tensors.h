@@ -21,7 +21,7 @@ struct KeptTensor {
 };
 
 struct KeptComparison {
-  // Norm of the difference over that of the reference.
+  // Norm of the difference of finite elements, over that of the reference, or else of the current.
   double relative_difference = 0;
   // "4096 of 4096 elements, max rel error 3.1e-3"
   std::string text;

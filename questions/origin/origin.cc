@@ -267,7 +267,7 @@ void Fill(const Candidate& candidate, const RunLogs& reference, const RunLogs& c
                              &rank.aligned.op_b(pair), candidate.tensor_b});
   if (!elements) return;
   verdict->set_estimated(false);
-  verdict->set_relative_difference(elements->relative_difference);
+  if (std::isfinite(candidate.difference)) verdict->set_relative_difference(elements->relative_difference);
   verdict->set_detail(verdict->detail().empty() ? elements->text
                                                 : absl::StrCat(elements->text, "; ", verdict->detail()));
 }

@@ -353,6 +353,31 @@ TEST_F(OriginOfHandWrittenLogs, KeptTensorsSayHowManyElementsDiffer) {
   // Those of the operation before are not of an update that only one run has.
   EXPECT_TRUE(
       FindIn({"adam! 1 > 2; @1; kept 5 > 6; adam! 1 > 2"}, {"adam! 1 > 2; @1; kept 5 > 6"})->estimated());
+  const auto with_nan = FindIn({"kept 10 > 5 30"}, {"kept 10 > 5 nan"});
+  EXPECT_EQ(with_nan->relative_difference(), INFINITY);
+  EXPECT_EQ(with_nan->detail(), "1 of 4 elements, max rel error 0");
+}
+
+// Runs of one operation, "kept".
+TEST_F(OriginOfHandWrittenLogs, AMaskOfInfinitiesElsewhereIsToBlameAndNotWhatReadsIt) {
+  const auto find = [&](const WrittenTensor& mask_a, const WrittenTensor& mask_b) {
+    SetUp();
+    for (const bool is_b : {false, true}) {
+      HandWritten log(dir_ + (is_b ? "/b" : "/a"), 0, 1);
+      log.BeginIteration(0);
+      log.Op({"kept", {{{1, 2}}, is_b ? mask_b : mask_a}, {{{is_b ? 2.0f : 1.0f}}}});
+      log.Finish();
+    }
+    return FindOrigin(dir_ + "/a", dir_ + "/b", "");
+  };
+  const auto verdict = find({{0, -INFINITY}}, {{-INFINITY, 0}});
+  EXPECT_EQ(Summary(verdict),
+            "INPUT kept in 0 on 0: input1; no operation that was logged made it, in either run");
+  EXPECT_THAT(verdict->verdict(), HasSubstr("input1 differs in size, NaN or infinities"));
+  // Beside a reference of zeros the norm is that of the current run, whatever the dtypes.
+  const auto of_zeros = find({{0, 0}}, {{0, 2}, "", DType::kBFloat16});
+  EXPECT_FLOAT_EQ(static_cast<float>(of_zeros->relative_difference()), 1);
+  EXPECT_THAT(of_zeros->detail(), HasSubstr("1 of 2 elements, max rel error inf"));
 }
 
 TEST_F(OriginOfHandWrittenLogs, ACopyOfEitherRunIsNoPerturbedOne) {
