@@ -268,7 +268,7 @@ void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads,
   }
   verdict.set_outcome(BITWISE_EQUAL);
   CompareOptions options = options_;
-  if (tolerances_) options.path_tolerances = tolerances_->At(verdict.iteration());
+  if (tolerances_) options.path_tolerances = tolerances_->At(verdict.iteration(), /*nan_equal=*/true);
   const auto compare = [&](const std::string& below, const Value& of_reference, const Value& current) {
     Value expected = SelectAndSlice(selection_, rank, below, of_reference, &current);
     Value selected = SelectAndSlice(selection_, rank, below, current, nullptr);

@@ -62,7 +62,7 @@ absl::StatusOr<ToleranceFile> ToleranceFile::Read(const std::string& path) {
   return ToleranceFile(path, std::move(tolerances));
 }
 
-std::vector<PathTolerance> ToleranceFile::At(int64_t iteration) const {
+std::vector<PathTolerance> ToleranceFile::At(int64_t iteration, bool nan_equal) const {
   const auto& iterations = tolerances_.iterations();
   const auto size = static_cast<int>(iterations.size());
   const auto next = static_cast<int>(std::lower_bound(iterations.begin(), iterations.end(), iteration) -
@@ -74,6 +74,7 @@ std::vector<PathTolerance> ToleranceFile::At(int64_t iteration) const {
   for (const TensorTolerance& tensor : tolerances_.tensors()) {
     PathTolerance& tolerance = by_path.emplace_back();
     tolerance.glob = tensor.path();
+    tolerance.tolerance.nan_equal = nan_equal;
     tolerance.tolerance.atol = tensor.atol();
     if (tensor.atol_at().empty()) continue;
     tolerance.tolerance.atol =

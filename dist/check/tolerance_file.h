@@ -20,8 +20,9 @@ class ToleranceFile {
   static absl::StatusOr<ToleranceFile> Read(const std::string& path);
 
   // Returns CompareOptions::path_tolerances of a dump of this iteration. Between two calibrated iterations
-  // that of the larger tolerance counts; before the first and beyond the last one, theirs.
-  std::vector<PathTolerance> At(int64_t iteration) const;
+  // that of the larger tolerance counts; before the first and beyond the last one, theirs. nan_equal: of
+  // each.
+  std::vector<PathTolerance> At(int64_t iteration, bool nan_equal = false) const;
 
   // Returns true if the iteration makes a difference.
   bool by_iteration() const { return tolerances_.iterations_size() > 0; }

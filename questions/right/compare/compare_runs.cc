@@ -94,10 +94,8 @@ constexpr char kOnlyInCurrent[] = " only in the current run";
 CompareOptions OptionsAt(int64_t iteration, const CompareRunsOptions& options) {
   CompareOptions at = options.compare;
   if (!options.tolerances) return at;
-  for (PathTolerance& tolerance : options.tolerances->At(iteration)) {
-    tolerance.tolerance.nan_equal = at.tensors.tolerance.nan_equal;
+  for (PathTolerance& tolerance : options.tolerances->At(iteration, at.tensors.tolerance.nan_equal))
     at.path_tolerances.push_back(std::move(tolerance));
-  }
   return at;
 }
 
