@@ -43,8 +43,10 @@ Answer AnswerCompare(const RunsComparison& comparison) {
   }
   int64_t num_tensors = 0;
   for (const DumpSummary& dump : comparison.dumps) num_tensors += dump.num_tensors;
-  answer.set_how_sure(absl::StrCat("every element of ", num_tensors, " tensors in ", comparison.dumps.size(),
-                                   " dumps was compared"));
+  const bool is_complete = answer.finding() != Answer::CANNOT_TELL;
+  answer.set_how_sure(absl::StrCat(is_complete ? "every element of " : "not all of ", num_tensors,
+                                   " tensors in ", comparison.dumps.size(),
+                                   is_complete ? " dumps was compared" : " dumps could be compared"));
   if (answer.finding() == Answer::BAD && HasOpLog(comparison.reference) && HasOpLog(comparison.current)) {
     AddNext({"origin", comparison.reference, comparison.current}, &answer);
   }
