@@ -37,8 +37,17 @@ absl::StatusOr<OriginVerdict> Find(const OriginFlags& flags) {
   return FindOrigin(flags.reference, current, flags.perturbed, {{flags.ranks[0], flags.ranks[1]}});
 }
 
+// Returns true if a run has operations that the other one has not, and the others repeat.
+bool HasMore(const OriginVerdict& verdict) {
+  return verdict.kind() == OriginVerdict::NONE &&
+         verdict.num_only_in_reference() + verdict.num_only_in_current() > 0;
+}
+
 // Describes the verdict on two runs of one program.
 const char* DescribeRepetition(const OriginVerdict& verdict) {
+  if (HasMore(verdict)) {
+    return "whether it is deterministic cannot be told: what both logged repeats, and one run logged more";
+  }
   switch (verdict.kind()) {
     case OriginVerdict::NONE:
       return "deterministic: all that was logged repeats bit for bit";
@@ -54,7 +63,11 @@ absl::StatusOr<int> RunOrigin(const OriginFlags& flags) {
     if (!run.empty()) SayLatestAttempt("origin", run);
   }
   OTT_ASSIGN_OR_RETURN(const OriginVerdict verdict, Find(flags));
-  const Answer answer = AnswerOrigin(verdict);
+  Answer answer = AnswerOrigin(verdict);
+  if (flags.repeat && HasMore(verdict)) {
+    answer.set_finding(Answer::CANNOT_TELL);
+    answer.add_sentences(DescribeRepetition(verdict));
+  }
   std::fputs((flags.format == "json" ? AnswersToJsonText({answer}) : FormatOrigin(verdict)).c_str(), stdout);
   if (flags.repeat && flags.format == "text") std::puts(DescribeRepetition(verdict));
   return ExitCodeOf(answer.finding());

@@ -32,6 +32,7 @@ class OriginQuestionTest : public OriginOfHandWrittenLogs {
     WriteRun(dir_ + "/a", {"f 10 > 30; g 1 > 2", "f 10 > 30; g 1 > 2"});
     WriteRun(dir_ + "/b", {"f 10 > 31; g 1 > 2", "f 10 > 30; g 1 > 2"});
     WriteRun(dir_ + "/like_a", {"f 10 > 30; g 1 > 2", "f 10 > 30; g 1 > 2"});
+    WriteRun(dir_ + "/longer", {"f 10 > 30; g 1 > 2; h 1 > 2", "f 10 > 30; g 1 > 2"});
     WriteRun(dir_ + "/cut", {"f 10 > 30; @1; f 1 > 2", "f 10 > 30; g 1 > 2"});
     WriteRun(dir_ + "/perturbed", {"f 10.00001 > 30.00003; g 1 > 2", "f 10.00001 > 30.00003; g 1 > 2"});
   }
@@ -111,6 +112,12 @@ TEST_F(OriginQuestionTest, TheCommandSaysWhatItFinds) {
               HasSubstr("deterministic: all that was logged repeats bit for bit\n"));
   EXPECT_THAT(Run({"/a", "/b", "--repeat"}).second,
               HasSubstr("not deterministic: above is the first that does not repeat\n"));
+  EXPECT_EQ(Run({"/a", "/longer"}).first, 0);
+  for (const auto& [one, other] : {std::pair("/a", "/longer"), {"/longer", "/a"}}) {
+    const auto [longer, more] = Run({one, other, "--repeat"});
+    EXPECT_EQ(longer, 2);
+    EXPECT_THAT(more, HasSubstr("cannot be told: what both logged repeats, and one run logged more\n"));
+  }
   EXPECT_THAT(Run({"/a", "/cut", "--repeat"}).second,
               HasSubstr("whether it is deterministic cannot be told\n"));
   const auto [exit_code, json] = Run({"/a", "/b", "--format", "json", "--repeat"});
