@@ -69,7 +69,7 @@ class ProfileReader {
       for (const char* table : {"CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "CUPTI_ACTIVITY_KIND_KERNEL"}) {
         OTT_RETURN_IF_ERROR(ReadKernels(table));
       }
-      SortKernels();
+      SortByStart(&profile_.kernels);
       OTT_RETURN_IF_ERROR(ReadTransfers());
       for (const char* table : {"CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER"}) {
         OTT_RETURN_IF_ERROR(ReadLaunches(table));
@@ -77,7 +77,7 @@ class ProfileReader {
       OTT_RETURN_IF_ERROR(ReadNvprofMarkers());
     } else {
       OTT_RETURN_IF_ERROR(ReadKernels("CUPTI_ACTIVITY_KIND_KERNEL"));
-      SortKernels();
+      SortByStart(&profile_.kernels);
       OTT_RETURN_IF_ERROR(ReadTransfers());
       OTT_RETURN_IF_ERROR(ReadLaunches("CUPTI_ACTIVITY_KIND_RUNTIME"));
       launch_of_ = {};  // its memory serves the ranges
@@ -130,13 +130,11 @@ class ProfileReader {
   }
 
   // Before the ranges are read: sorting takes half as much memory again.
-  void SortKernels() {
-    const auto by_start = [](const Profile::Kernel& a, const Profile::Kernel& b) {
-      return a.start < b.start;
-    };
-    if (!std::is_sorted(profile_.kernels.begin(), profile_.kernels.end(), by_start)) {
-      std::stable_sort(profile_.kernels.begin(), profile_.kernels.end(), by_start);
-    }
+  template <typename Activity>
+  static void SortByStart(std::vector<Activity>* activities) {
+    const auto by_start = [](const Activity& a, const Activity& b) { return a.start < b.start; };
+    if (!std::is_sorted(activities->begin(), activities->end(), by_start))
+      std::stable_sort(activities->begin(), activities->end(), by_start);
   }
 
   // The columns that kernels, copies and memsets have first. Returns correlation id and process.
@@ -206,6 +204,7 @@ class ProfileReader {
             profile_.transfers.push_back(transfer);
           }));
     }
+    SortByStart(&profile_.transfers);
     return absl::OkStatus();
   }
 

@@ -122,13 +122,15 @@ TEST(ProfileReader, AnyRowsAreReadAsFarAsTheyTell) {
                                    "shortName", "graphNodeId", "graphId"})
       of_kernels.push_back({name, sizes});
     activity.push_back({"bytes", sizes});
+    const auto by_start = [](const Row& a, const Row& b) { return a.at("start") < b.at("start"); };
     std::vector<Row> kernels = any.Add(kKernels, of_kernels);
-    std::stable_sort(kernels.begin(), kernels.end(), [](Row a, Row b) { return a["start"] < b["start"]; });
+    std::stable_sort(kernels.begin(), kernels.end(), by_start);
     const std::vector<Row> memsets = any.Add(kMemsets, activity);
     activity.push_back({"copyKind", sizes});
     std::vector<Row> transfers = any.Add(kCopies, activity);
-    const size_t num_copies = transfers.size();
+    for (Row& row : transfers) row["is copy"] = 1;
     transfers.insert(transfers.end(), memsets.begin(), memsets.end());
+    std::stable_sort(transfers.begin(), transfers.end(), by_start);
     const std::vector<Row> calls = any.Add(
         kCalls, {{"start", starts, true}, {"end", ends, true}, {"correlationId", ids}, {"globalTid", tids}});
     const std::vector<Row> ranges = any.Add("NVTX_EVENTS", {{"eventType", {59}, true},
@@ -240,7 +242,7 @@ TEST(ProfileReader, AnyRowsAreReadAsFarAsTheyTell) {
     for (size_t i = 0; i < transfers.size(); ++i) {
       EXPECT_EQ(told(profile.transfers[i]), told_by(transfers[i]));
       EXPECT_EQ(profile.transfers[i].bytes, ValueOf(transfers[i], "bytes", 0));
-      const bool is_copy = i < num_copies && any.Has(kCopies, {"copyKind"});
+      const bool is_copy = ValueOf(transfers[i], "is copy", 0) == 1 && any.Has(kCopies, {"copyKind"});
       EXPECT_EQ(profile.transfer_names[profile.transfers[i].name], ValueOf(transfers[i], "copyKind", 0) == 1
                                                                        ? "memcpy Host-to-Device"
                                                                    : is_copy ? "memcpy"

@@ -337,7 +337,10 @@ TEST(ProfTable, CopiesAndMemsetsAreRows) {
           "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, correlationId, globalPid, deviceId, "
           "streamId, bytes, copyKind); INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (400, 500, 3, ",
           GlobalTid(1, 0), ", 0, 7, 128, 1); INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (130, 140, ",
-          GlobalTid(1, 11), ", 3, 0);"));
+          GlobalTid(1, 11),
+          ", 3, 0); CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start, end, globalPid, deviceId, bytes); "
+          "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (360, 390, ",
+          GlobalTid(1, 0), ", 0, 60);"));
   ReadProfileOptions read;
   read.transfers = true;
   Profile profile = ReadProfile(sql.Write("copies.sqlite"), read).value();
@@ -350,8 +353,9 @@ TEST(ProfTable, CopiesAndMemsetsAreRows) {
   EXPECT_EQ(text,
             "idx op sub kernel sil bytes gbps gap latency\n"
             "1 copy_ 0 first 50 na na - 190\n"
-            "2 copy_ 1 memcpy 100 128 1.28 50 270\n"
-            "3 copy_ 2 last 50 - - 100 480\n");
+            "2 - - memset 30 60 2 10 -\n"
+            "3 copy_ 1 memcpy 100 128 1.28 10 270\n"
+            "4 copy_ 2 last 50 - - 100 480\n");
 }
 
 TEST(ProfTable, BlocksAreThoseOfGridsThatDevicesHave) {
