@@ -15,12 +15,11 @@ std::string Joined(const std::array<int64_t, 3>& sizes) {
   return absl::StrCat(sizes[0], ",", sizes[1], ",", sizes[2]);
 }
 
-// kNoInteger for sizes that no device has.
+// kNoInteger for sizes that are not told, or that no device has.
 int64_t NumBlocks(const std::array<int64_t, 3>& grid) {
   int64_t blocks = 1;
   for (const int64_t size : grid) {
-    if (size < 0 || size > 1 << 30) return kNoInteger;
-    blocks *= std::min<int64_t>(size, 1 << 20);
+    if (size <= 0 || __builtin_mul_overflow(blocks, size, &blocks)) return kNoInteger;
   }
   return blocks;
 }

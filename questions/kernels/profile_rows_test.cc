@@ -359,8 +359,12 @@ TEST(ProfTable, CopiesAndMemsetsAreRows) {
 }
 
 TEST(ProfTable, BlocksAreThoseOfGridsThatDevicesHave) {
-  for (const auto& [size, blocks] : std::map<int64_t, int64_t>{
-           {-1, kNoInteger}, {0, 0}, {7, 42}, {1 << 30, 6 << 20}, {(1 << 30) + 1, kNoInteger}}) {
+  constexpr int64_t kLargest = (int64_t{1} << 31) - 1;
+  for (const auto& [size, blocks] : std::map<int64_t, int64_t>{{-1, kNoInteger},
+                                                               {0, kNoInteger},
+                                                               {7, 42},
+                                                               {kLargest, 6 * kLargest},
+                                                               {kLargest << 31, kNoInteger}}) {
     Table table{CaptureSql().Kernel(1, 11, 150, 300, 10, "k", 1)};
     table.profile.geometries[0].grid = {2, size, 3};
     KernelRow row;
