@@ -36,7 +36,7 @@ bool Before(const ProfCell& a, const ProfCell& b) {
 
 // Sums over the kernels of a group.
 struct Group {
-  std::vector<std::string> keys;
+  std::vector<ProfCell> keys;
   int64_t count = 0;
   int64_t sil = 0;
   int64_t min = 0;
@@ -137,7 +137,7 @@ absl::Status WriteGroups(const KernelRows& rows, const ProfTableOptions& options
     const auto [entry, added] = index.try_emplace(joined, groups.size());
     if (added) {
       Group& group = groups.emplace_back();
-      for (const ProfColumn* key : keys) AppendCell(key->get(row), false, &group.keys.emplace_back());
+      for (const ProfColumn* key : keys) group.keys.push_back(key->get(row));
     }
     AddTo(row, &groups[entry->second]);
     total += row.sil;
@@ -158,7 +158,7 @@ absl::Status WriteGroups(const KernelRows& rows, const ProfTableOptions& options
   const auto key_index = static_cast<size_t>(key_to_sort - keys.begin());
   std::stable_sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
     return by != nullptr ? Before(by->get(a, total), by->get(b, total))
-                         : a.keys[key_index] < b.keys[key_index];
+                         : Before(a.keys[key_index], b.keys[key_index]);
   });
   if (options.limit >= 0 && groups.size() > static_cast<size_t>(options.limit)) {
     groups.resize(static_cast<size_t>(options.limit));
@@ -169,7 +169,7 @@ absl::Status WriteGroups(const KernelRows& rows, const ProfTableOptions& options
   OTT_RETURN_IF_ERROR(CheckWidth(options.layout, names));
   TableWriter writer(options.layout, names, write);
   for (const Group& group : groups) {
-    for (const std::string& key : group.keys) writer.Add(TextCell(key));
+    for (const ProfCell& key : group.keys) writer.Add(key);
     for (const GroupColumn& figure : kGroupColumns) writer.Add(figure.get(group, total));
     writer.EndRow();
   }

@@ -212,6 +212,14 @@ TEST(ProfTable, FiltersSortsAndGroups) {
   EXPECT_THAT(Table().Write("idx,ops"), HasSubstr("no column 'ops'; there are idx,seq,"));
 }
 
+  // Keys are cells, too.
+  options.group_by = "idx,seq,ai";
+  options.sort = "idx";
+  options.layout.format = TableLayout::Format::kJson;
+  const std::string json = Table().Write(options);
+  EXPECT_THAT(json, HasSubstr("{\"idx\":5,\"seq\":12,\"count\":1,"));
+  EXPECT_EQ(json.find("{\"idx\":6,\"ai\":null,\"count\":1,"), 0) << json;
+  options.group_by = "op,dir";
 TEST(ProfTable, PlainCellsAreOneWordWhateverTheNames) {
   CaptureSql sql;
   sql.Range(1, 11, 100, 200, "layer:a b\tc")
