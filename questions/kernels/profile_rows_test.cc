@@ -14,6 +14,7 @@
 #include "ott/questions/kernels/capture_for_test.h"
 #include "ott/questions/kernels/prof_table.h"
 #include "ott/questions/kernels/profile_reader.h"
+#include "ott/questions/kernels/summary.h"
 
 namespace ott::kernels {
 namespace {
@@ -140,6 +141,16 @@ TEST(ProfTable, AGapIsFromTheLatestEndOfAnEarlierKernelOfTheSameGpuAndProcess) {
   }
 }
 
+TEST(Summary, GpusAreIdleWhileNoneOfTheirStreamsWorks) {
+  CaptureSql sql;
+  for (const int64_t start : {1'000'000, 3'000'000}) {
+    for (const int64_t stream : {1, 2}) sql.Kernel(1, 11, -1, start, 1'000'000, "kernel", start + stream);
+  }
+  const Table table(sql);
+  EXPECT_THAT(Summarize(ProfileRows(table.profile, table.join, std::nullopt), {}),
+              HasSubstr("on 1 GPU, 4 ms of GPU time within 3 ms; GPUs idle 33.3 % of the time"));
+}
+
 TEST(ProfTable, CsvQuotesAndWidthCuts) {
   ProfTableOptions options;
   options.columns = "idx,grid,kernel";
@@ -201,6 +212,14 @@ TEST(ProfTable, FiltersSortsAndGroups) {
             "linear bprop 3 6000 78.947 2000 1000 3000 50 1048576 57344 0.17476 9.5573 100 800\n"
             "linear fprop 2 1100 14.474 550 100 1000 90.909 524288 28672 0.47663 26.065 100 100\n"
             "- - 1 500 6.5789 500 500 500 na na na na na 0 0\n");
+  // Keys are cells, too.
+  options.group_by = "idx,seq,ai";
+  options.sort = "idx";
+  options.layout.format = TableLayout::Format::kJson;
+  const std::string json = Table().Write(options);
+  EXPECT_THAT(json, HasSubstr("{\"idx\":5,\"seq\":12,\"count\":1,"));
+  EXPECT_EQ(json.find("{\"idx\":6,\"ai\":null,\"count\":1,"), 0) << json;
+  options.group_by = "op,dir";
   options.sort = "frobnicate";
   EXPECT_THAT(Table().Write(options),
               HasSubstr("no column 'frobnicate' to sort by; there are op,dir,count,sil"));
@@ -212,14 +231,6 @@ TEST(ProfTable, FiltersSortsAndGroups) {
   EXPECT_THAT(Table().Write("idx,ops"), HasSubstr("no column 'ops'; there are idx,seq,"));
 }
 
-  // Keys are cells, too.
-  options.group_by = "idx,seq,ai";
-  options.sort = "idx";
-  options.layout.format = TableLayout::Format::kJson;
-  const std::string json = Table().Write(options);
-  EXPECT_THAT(json, HasSubstr("{\"idx\":5,\"seq\":12,\"count\":1,"));
-  EXPECT_EQ(json.find("{\"idx\":6,\"ai\":null,\"count\":1,"), 0) << json;
-  options.group_by = "op,dir";
 TEST(ProfTable, PlainCellsAreOneWordWhateverTheNames) {
   CaptureSql sql;
   sql.Range(1, 11, 100, 200, "layer:a b\tc")

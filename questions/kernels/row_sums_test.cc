@@ -4,9 +4,9 @@
 #include <cmath>
 #include <map>
 #include <random>
-#include <set>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -92,13 +92,9 @@ std::string SummaryByDefinition(const std::vector<KernelRow>& rows, bool all_ops
   const auto one = [](const KernelRow&) -> int64_t { return 1; };
   const auto time_of = [&](const auto& counts) { return Sum(rows, nanoseconds, counts); };
   const int64_t total = time_of([](const KernelRow&) { return true; });
-  const int64_t gap = Sum(
-      rows, [](const KernelRow& row) { return row.gap; },
-      [](const KernelRow& row) { return row.gap != kNoInteger; });
   const auto percent = [&](int64_t part) {
     return 100.0 * static_cast<double>(part) / static_cast<double>(total);
   };
-  const double idle = 100.0 * static_cast<double>(gap) / static_cast<double>(gap + total);
   const auto kind = [](const KernelRow& row) {
     return KernelKindOf(row.name.empty() ? row.kernel : row.name);
   };
@@ -109,16 +105,29 @@ std::string SummaryByDefinition(const std::vector<KernelRow>& rows, bool all_ops
   const auto on_cuda_cores = [&](const KernelRow& row) {
     return is_matrix(row) && row.tc == "0" && row.kernel.find("gemv") == std::string_view::npos;
   };
-  std::set<std::pair<int64_t, int64_t>> gpus;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, std::vector<KernelRow>> gpus;
   int64_t first = rows[0].start, last = 0;
   for (const KernelRow& row : rows) {
-    gpus.emplace(row.pid, row.device);
+    gpus[{row.rank, row.pid, row.device}].push_back(row);
     first = std::min(first, row.start);
     last = std::max(last, row.start + row.sil);
   }
+  // The gap before the first kernel of a GPU is not between kernels.
+  int64_t gap = 0, elapsed = 0;
+  for (auto& [gpu, of_gpu] : gpus) {
+    std::stable_sort(of_gpu.begin(), of_gpu.end(),
+                     [](const KernelRow& a, const KernelRow& b) { return a.start < b.start; });
+    int64_t end = 0;
+    for (const KernelRow& row : of_gpu) {
+      if (&row != &of_gpu[0] && row.gap != kNoInteger) gap += row.gap;
+      end = std::max(end, row.start + row.sil);
+    }
+    elapsed += end - of_gpu[0].start;
+  }
+  const double idle = 100.0 * static_cast<double>(gap) / static_cast<double>(elapsed);
   std::string text =
-      absl::StrFormat("%d kernels on %d GPU%s, %s of GPU time within %s", rows.size(), gpus.size(),
-                      gpus.size() > 1 ? "s" : "", Time(total), Time(last - first));
+      absl::StrFormat("%d kernels, copies and memsets on %d GPU%s, %s of GPU time within %s", rows.size(),
+                      gpus.size(), gpus.size() > 1 ? "s" : "", Time(total), Time(last - first));
   if (all_ops) absl::StrAppendFormat(&text, "; GPUs idle %.1f %% of the time between kernels", idle);
   const int64_t matrix = time_of(is_matrix);
   absl::StrAppendFormat(&text, "\nmatrix kernels: %s (%.1f %%)", Time(matrix), percent(matrix));
@@ -151,7 +160,7 @@ std::string SummaryByDefinition(const std::vector<KernelRow>& rows, bool all_ops
   }
   std::stable_sort(cells.begin(), cells.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  TextTable table({"op", "dir", "kernels", "time", "share", "TFLOP", "TFLOP/s"});
+  TextTable table({"op", "dir", "count", "time", "share", "TFLOP", "TFLOP/s"});
   for (size_t i = 0; i < std::min(limit, cells.size()); ++i) table.AddRow(cells[i].second);
   absl::StrAppend(&text, table.ToString(), "\n");
 
@@ -200,8 +209,8 @@ std::string SummaryByDefinition(const std::vector<KernelRow>& rows, bool all_ops
   if (percent(time_of(is_short)) >= 10) {
     absl::StrAppendFormat(
         &text,
-        "* %d of %d kernels are shorter than 5 us, about what a launch takes (%.1f %% of the time): "
-        "fuse them or use CUDA graphs\n",
+        "* %d of %d kernels, copies and memsets are shorter than 5 us, about what a launch takes (%.1f %% of "
+        "the time): fuse them or use CUDA graphs\n",
         Sum(rows, one, is_short), rows.size(), percent(time_of(is_short)));
   }
   const int64_t without_sizes =

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <map>
-#include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,10 +39,7 @@ class Summary {
   void Add(const KernelRow& row) {
     ++num_kernels_;
     total_ += row.sil;
-    first_ = num_kernels_ == 1 ? row.start : std::min(first_, row.start);
-    last_ = std::max(last_, row.start + row.sil);
-    if (row.gap != kNoInteger) gap_ += row.gap;
-    gpus_.insert({row.pid, row.device});
+    AddToGpu(row);
     if (row.op.empty()) without_op_ += row.sil;
     if (std::isnan(row.flops) && !row.counted_elsewhere) without_flops_ += row.sil;
     if (!row.op.empty() && row.params.empty()) without_sizes_ += row.sil;
@@ -64,11 +63,10 @@ class Summary {
   std::string Text(size_t most_ops) const {
     if (num_kernels_ == 0) return "no kernels pass the filters\n";
     std::string text =
-        absl::StrFormat("%d kernels on %d GPU%s, %s of GPU time within %s", num_kernels_, gpus_.size(),
-                        gpus_.size() == 1 ? "" : "s", Time(total_), Time(last_ - first_));
+        absl::StrFormat("%d kernels, copies and memsets on %d GPU%s, %s of GPU time within %s", num_kernels_,
+                        gpus_.size(), gpus_.size() == 1 ? "" : "s", Time(total_), Time(last_ - first_));
     if (all_ops_)
-      absl::StrAppendFormat(&text, "; GPUs idle %.1f %% of the time between kernels",
-                            PercentOrZero(gap_, gap_ + total_));
+      absl::StrAppendFormat(&text, "; GPUs idle %.1f %% of the time between kernels", PercentIdle());
     absl::StrAppendFormat(&text, "\nmatrix kernels: %s (%.1f %%)", Time(matrix_),
                           PercentOrZero(matrix_, total_));
     if (matrix_ > 0)
@@ -93,6 +91,35 @@ class Summary {
     int64_t flops_sil = 0;  // time of kernels whose FLOPs are known
   };
 
+  // From its first kernel to the end of its last.
+  struct Gpu {
+    int64_t first = std::numeric_limits<int64_t>::max();
+    int64_t last = std::numeric_limits<int64_t>::min();
+    int64_t gap_before = 0;
+  };
+
+  void AddToGpu(const KernelRow& row) {
+    Gpu& gpu = gpus_[{row.rank, row.pid, row.device}];
+    const int64_t gap = row.gap == kNoInteger ? 0 : row.gap;
+    gap_ += gap;
+    if (row.start < gpu.first) gpu.gap_before = gap;
+    gpu.first = std::min(gpu.first, row.start);
+    gpu.last = std::max(gpu.last, row.start + row.sil);
+    first_ = std::min(first_, gpu.first);
+    last_ = std::max(last_, gpu.last);
+  }
+
+  // Kernels of several streams run side by side, so that their times do not add up to the time that a GPU
+  // works.
+  double PercentIdle() const {
+    int64_t idle = gap_, elapsed = 0;
+    for (const auto& [name, gpu] : gpus_) {
+      idle -= gpu.gap_before;
+      elapsed += gpu.last - gpu.first;
+    }
+    return PercentOrZero(idle, elapsed);
+  }
+
   void AddMatrixKernel(const KernelRow& row) {
     matrix_ += row.sil;
     if (row.tc == "1") {
@@ -115,7 +142,7 @@ class Summary {
     std::stable_sort(ops.begin(), ops.end(),
                      [](const auto& a, const auto& b) { return a.second.sil > b.second.sil; });
     if (ops.size() > most_ops) ops.resize(most_ops);
-    TextTable table({"op", "dir", "kernels", "time", "share", "TFLOP", "TFLOP/s"});
+    TextTable table({"op", "dir", "count", "time", "share", "TFLOP", "TFLOP/s"});
     for (const auto& [name, op] : ops) {
       const bool known = op.flops > 0 && op.flops_sil > 0;
       table.AddRow(
@@ -164,18 +191,18 @@ class Summary {
                 absl::StrCat("is in matrix kernels of fewer than ", kSmallGrid,
                              " blocks, which leave multiprocessors idle: larger batches, or split-K"),
                 &text);
-    if (all_ops_ && PercentOrZero(gap_, gap_ + total_) >= 20) {
+    if (all_ops_ && PercentIdle() >= 20) {
       absl::StrAppendFormat(
           &text,
           "* the GPU is idle %.1f %% of the time between kernels: see the columns gap and latency; "
           "CUDA graphs, fewer synchronisations, or a faster input would fill it\n",
-          PercentOrZero(gap_, gap_ + total_));
+          PercentIdle());
     }
     if (PercentOrZero(short_, total_) >= 10) {
       absl::StrAppendFormat(
           &text,
-          "* %d of %d kernels are shorter than %s, about what a launch takes (%.1f %% of the time): "
-          "fuse them or use CUDA graphs\n",
+          "* %d of %d kernels, copies and memsets are shorter than %s, about what a launch takes (%.1f %% of "
+          "the time): fuse them or use CUDA graphs\n",
           num_short_, num_kernels_, Time(kShortKernel), PercentOrZero(short_, total_));
     }
     if (PercentOrZero(without_sizes_, total_) >= 10) {
@@ -190,11 +217,12 @@ class Summary {
 
   const bool all_ops_;
   int64_t num_kernels_ = 0, num_short_ = 0;
-  int64_t total_ = 0, first_ = 0, last_ = 0, gap_ = 0, short_ = 0;
+  int64_t total_ = 0, gap_ = 0, short_ = 0;
+  int64_t first_ = std::numeric_limits<int64_t>::max(), last_ = 0;
   int64_t without_op_ = 0, without_flops_ = 0, without_sizes_ = 0;
   int64_t collectives_ = 0, matrix_ = 0, tensor_cores_ = 0, unknown_tensor_cores_ = 0, float32_ = 0,
           half_ = 0;
-  std::set<std::pair<int64_t, int64_t>> gpus_;  // by process and device
+  std::map<std::tuple<int64_t, int64_t, int64_t>, Gpu> gpus_;  // by rank, process and device
   std::map<std::pair<std::string, std::string>, Op> ops_;
   std::map<std::string, int64_t> odd_;    // by sizes
   std::map<std::string, int64_t> small_;  // by kernel
