@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/op_cost/elementwise_cost.h"
 
@@ -15,6 +16,9 @@ std::string TypeName(const OpCall& call, const OpArgument& tensor) {
   const std::optional<DType> dtype = call.TypeOf(tensor);
   return dtype.has_value() ? absl::StrCat(",", std::string(Name(*dtype))) : "";
 }
+
+// Returns all digits of a size, which StrCat() rounds to six.
+std::string SizeText(double size) { return absl::StrFormat("%.15g", size); }
 
 // Bytes of an element of a product's result.
 double ResultSize(const OpCall& call, const OpArgument& input) {
@@ -311,7 +315,7 @@ std::string ConvolutionParams(const OpCall& call, const Convolution& conv) {
   const auto sizes = [](const Shape& shape) { return absl::StrJoin(shape.begin() + 2, shape.end(), "x"); };
   return absl::StrCat("N=", conv.x->shape[0], ",C=", conv.x->shape[1], ",in=", sizes(conv.x->shape),
                       ",K=", conv.y[1], ",out=", sizes(conv.y), ",kernel=", sizes(conv.w->shape),
-                      ",g=", conv.groups, TypeName(call, *conv.x));
+                      ",g=", SizeText(conv.groups), TypeName(call, *conv.x));
 }
 
 // Pairs of a query and a key it looks at: query i at keys 0..i, of which the last counts half. last: the last
@@ -394,7 +398,8 @@ RawCost RecurrentCostOfWeights(const OpCall& call, double gates, double pointwis
   const double steps = Elements(x) / Double(x.back());
   if (gates == 0 && (rows == 3 * size || rows == 4 * size)) pointwise = RecurrentPointwise(rows / size);
   cost.flops = steps * (backward ? 4 * weights : 2 * weights + Double((*state)[0]) * size * pointwise);
-  cost.params = absl::StrCat("steps=", steps, ",I=", x.back(), ",H=", size, TypeName(call, call.tensor(0)));
+  cost.params = absl::StrCat("steps=", SizeText(steps), ",I=", x.back(), ",H=", SizeText(size),
+                             TypeName(call, call.tensor(0)));
   return cost;
 }
 
@@ -433,9 +438,9 @@ std::optional<RawCost> GemmCost(const OpCall& call, OpPass pass) {
       break;
   }
   // The parameters are as a column-major library sees them.
-  cost.params =
-      absl::StrCat(product->batch == 1 ? "" : absl::StrCat("B=", product->batch, ","), "M=", product->n,
-                   ",N=", product->m, ",K=", product->k, TypeName(call, *product->a));
+  cost.params = absl::StrCat(product->batch == 1 ? "" : absl::StrCat("B=", SizeText(product->batch), ","),
+                             "M=", SizeText(product->n), ",N=", SizeText(product->m),
+                             ",K=", SizeText(product->k), TypeName(call, *product->a));
   for (const double size : {product->n, product->m, product->k})
     cost.matrix_sizes.push_back(static_cast<int64_t>(size));
   return cost;
@@ -526,8 +531,8 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
       if (is_mask && mask->position == mask_position) cost.bytes += call.Bytes(*mask);
     }
   }
-  cost.params = absl::StrCat("heads=", heads, ",L=", queries, ",S=", keys, ",E=", e,
-                             std::isnan(causal) ? "" : ",causal=",
+  cost.params = absl::StrCat("heads=", SizeText(heads), ",L=", SizeText(queries), ",S=", SizeText(keys),
+                             ",E=", SizeText(e), std::isnan(causal) ? "" : ",causal=",
                              std::isnan(causal) ? ""
                              : causal != 0      ? "1"
                                                 : "0",
@@ -589,8 +594,8 @@ std::optional<RawCost> RecurrentCost(const OpCall& call, OpPass pass) {
     cost.flops = 2 * steps * products;
     cost.bytes = (all + y + Elements(x->shape) + weights) * e;
   }
-  cost.params =
-      absl::StrCat("steps=", steps, ",I=", inputs, ",H=", size, ",layers=", layers, TypeName(call, *x));
+  cost.params = absl::StrCat("steps=", SizeText(steps), ",I=", SizeText(inputs), ",H=", SizeText(size),
+                             ",layers=", SizeText(layers), TypeName(call, *x));
   return cost;
 }
 

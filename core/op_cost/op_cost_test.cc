@@ -36,6 +36,11 @@ TEST(OpCost, LabelsWithoutNumbersDoNotTellWhetherAttentionIsCausal) {
   EXPECT_TRUE(CostOf(sizes, kForward, std::nullopt).bytes.has_value());
 }
 
+TEST(OpCost, SizesHaveAllTheirDigits) {
+  EXPECT_EQ(CostOf(Op("mm", {T({1'048'579, 64}), T({64, 128})}), kForward, std::nullopt).params,
+            "M=128,N=1048579,K=64,float32");
+}
+
 TEST(OpCost, CellsOfPyProfAreNamedByTheirModule) {
   OpDescription cell = Op("forward", {T({2, 3}), T({2, 4})});
   EXPECT_FALSE(CostOf(cell, kForward, std::nullopt).flops.has_value());
