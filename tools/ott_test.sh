@@ -80,6 +80,18 @@ done
 expect 1 'first divergence: iteration 0, rank 0, loss' report "$dumps/run_other" --reference "$dumps/run_reference"
 expect 0 'verdict: equal' report "$dumps/run_same" --reference "$dumps/run_reference"
 expect 2 'no rank has a trace of torch.profiler' prof "$dumps/run_same"
+trace='[{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":10}]'
+mkdir -p "$dumps"/{traces,run_same/rank_00001}
+for file in traces/0.json run_same/rank_0000{0/torch.rank_00000,1/torch.rank_00001}.json; do
+  echo "$trace" > "$dumps/$file"
+done
+expect 0 'rank_00001.json' prof "$dumps/run_same" --ranks 1
+expect 2 'run_same: .*--ranks names 2' prof "$dumps/run_same" --ranks 0,1
+expect 2 'excludes --host' prof --against "$dumps/traces/0.json" --host "$dumps/traces/0.json"
+expect 2 'traces: has traces, and .*--reference' report "$dumps/traces" --reference "$dumps/nothing"
+printf '\2\0\0\0\0\0\0\0{}' > "$dumps/empty.safetensors"
+expect 2 'is no run' \
+  report "$dumps/empty.safetensors" --reference "$dumps/empty.safetensors" --prometheus "$dumps/metrics"
 expect 2 'no such file' prof "$dumps/nothing.sqlite"
 expect 2 'neither rows' prof - <<< '{"a": 1}'
 expect 0 '^1 .* 7$' prof <<< "{'kLongName': 'k', 'kDuration': 7}"

@@ -144,6 +144,10 @@ absl::StatusOr<std::string> TraceOfRun(const std::string& run_dir, const std::ve
                      ": no rank has a trace of torch.profiler; one that a program writes under `python -m "
                      "optim_test_tools` is found here, and others are given by their file"));
   }
+  if (ranks.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(run_dir, ": one rank's trace is read, and --ranks names ", ranks.size()));
+  }
   const auto trace = ranks.empty() ? traces.begin() : traces.find(static_cast<int>(ranks[0]));
   if (trace == traces.end())
     return absl::NotFoundError(absl::StrCat(run_dir, ": rank ", ranks[0], " has no trace of torch.profiler"));
@@ -252,8 +256,10 @@ void AddProfCommand(const CommandLine& line) {
   CLI::Option* against = command->add_option(
       "--against", flags->against,
       "Compare with this capture: what became slower or faster in FILE, what is new and what is gone");
-  for (CLI::Option* option : {csv, json, width, columns, group_by, sort, summary}) against->excludes(option);
-  command->add_flag("--host", flags->host, "Host time by range, also if there are kernels");
+  CLI::Option* host =
+      command->add_flag("--host", flags->host, "Host time by range, also if there are kernels");
+  for (CLI::Option* option : {csv, json, width, columns, group_by, sort, summary, host})
+    against->excludes(option);
   command->add_option("-n,--limit", table.limit, "At most so many rows (in a summary: ops)")
       ->check(NumberFrom(0));
   // Host time has no use for these options.

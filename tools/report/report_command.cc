@@ -56,10 +56,11 @@ struct Report {
 };
 
 absl::StatusOr<Report> ReportOfTraces(const ReportFlags& flags, const std::vector<std::string>& traces) {
-  if (flags.wants_metrics() || !flags.before.empty() || flags.runs.size() > 1 || flags.follow) {
-    return absl::InvalidArgumentError(
-        flags.runs.front() +
-        ": has traces, and --before, --follow, metrics of Prometheus and several directories are for runs");
+  if (flags.wants_metrics() || !flags.before.empty() || !flags.reference.empty() || flags.runs.size() > 1 ||
+      flags.follow) {
+    return absl::InvalidArgumentError(flags.runs.front() +
+                                      ": has traces, and --before, --reference, --follow, metrics of "
+                                      "Prometheus and several directories are for runs");
   }
   Report report;
   OTT_ASSIGN_OR_RETURN(report.document, ReportTraces(flags.runs.front(), traces, flags.wants_pictures()));
@@ -68,8 +69,8 @@ absl::StatusOr<Report> ReportOfTraces(const ReportFlags& flags, const std::vecto
 
 absl::StatusOr<Report> ReportOfCheckpoints(const ReportFlags& flags) {
   const std::string& run = flags.runs.front();
-  if (flags.reference.empty() || flags.format == "prometheus" || !flags.before.empty() ||
-      !flags.perturbed.empty() || flags.runs.size() > 1 || flags.follow) {
+  if (flags.reference.empty() || flags.wants_metrics() || !flags.before.empty() || !flags.perturbed.empty() ||
+      flags.runs.size() > 1 || flags.follow) {
     return absl::InvalidArgumentError(
         run +
         ": is no run, and of a checkpoint the report compares the one that --reference names, nothing "
