@@ -27,6 +27,7 @@
 namespace ott::learning {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAreArray;
 using Random = std::mt19937_64;
 
@@ -354,6 +355,7 @@ TEST(Comparison, OfRandomCurvesIsWhatTheRulesSay) {
       for (RunCurves& run : *side) {
         run.curves["grad_norm"] = run.curves[scene.metric];
         run.curves["constant"] = {{1, 3}, {2, 3}};
+        run.curves["lr"] = {{1, 1e-3}, {2, side == &a ? 1e-4 : 2e-4}};
       }
     }
     const auto with_others = Compare(a, b, "step", scene.options).value();
@@ -376,6 +378,8 @@ TEST(Comparison, OfRandomCurvesIsWhatTheRulesSay) {
         metric.level() > 0 &&
         found.value > (oracle.is_one_run() ? std::max(1.0, 3 * found.critical) : found.critical);
     ASSERT_EQ(with_others.metrics_size(), 3) << what;
+    EXPECT_THAT(with_others.notes(),
+                Contains("lr is 0.0001 for A and 0.0002 for B at step 2: is that meant?"));
     for (const int other : {1, 2}) {
       EXPECT_EQ(with_others.metrics(other).level(), level) << what;
       EXPECT_NEAR(with_others.metrics(other).p_value(), found.p_value, 1e-9) << what;

@@ -157,15 +157,6 @@ TEST_F(Learning, ALookThatCannotTellYetSaysNothingOfOtherMetricsEither) {
   EXPECT_EQ(Ask(a, b, options).metrics(1).kind(), LearningVerdict::CANNOT_TELL);
 }
 
-TEST_F(Learning, AnotherLearningRateIsNoted) {
-  std::vector<RunCurves> a = a_, b = Runs("b", 10, random_, FallingLoss);
-  for (RunCurves& run : a) run.curves["lr"] = {{100, 1e-3}, {500, 1e-4}};
-  for (RunCurves& run : b) run.curves["lr"] = {{100, 1e-3}, {500, 2e-4}};
-  const LearningVerdict verdict = Ask(a, b);
-  EXPECT_THAT(ToText(verdict), HasSubstr("note: lr is 0.0001 for A and 0.0002 for B at step 500"));
-  EXPECT_EQ(verdict.metrics_size(), 1);
-}
-
 TEST_F(Learning, AMetricThatARunLacksIsAnError) {
   LearningOptions options;
   options.metric = "accuracy";

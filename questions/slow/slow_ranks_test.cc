@@ -15,6 +15,7 @@
 #include "ott/core/statistics/policy.h"
 #include "ott/core/stopwatch/statistics.h"
 #include "ott/dist/stats/stats_message.pb.h"
+#include "ott/questions/slow/straggler_tracker.h"
 
 namespace ott {
 namespace {
@@ -327,7 +328,7 @@ TEST(SlowRanks, AreWhatTheRulesSay) {
   std::map<std::string, int> seen;
   for (int job = 0; job < 600; ++job) {
     const ClusterSummary summary = AnyRanks(random).Make();
-    const double error_share = job % 2 == 0 ? 1 : 0.05;
+    const double error_share = job % 2 == 0 ? 1 : kWindowErrorShare;
     const ClusterStats stats = JudgeRanks(summary, 0, error_share);
     ASSERT_EQ(stats.DebugString(), RanksByDefinition(summary, error_share).stats().DebugString()) << job;
     ++seen[stats.has_straggler() ? "straggler" : stats.has_detectable() ? "nobody" : "cannot tell"];
@@ -337,6 +338,14 @@ TEST(SlowRanks, AreWhatTheRulesSay) {
     seen["until"] += stats.straggler().has_until_iteration();
     seen["off in the mean"] += stats.straggler().has_mean_excess_seconds();
     seen["measurements"] += stats.slow_measurements_size();
+    if (job % 2 == 0) continue;
+    constexpr int64_t kFirst = 7;
+    const StragglerHistory window = StragglerTracker().Add(summary, kFirst);
+    EXPECT_EQ(window.num_iterations(), stats.max_measured_iters());
+    EXPECT_EQ(window.straggler().DebugString(), stats.straggler().DebugString()) << job;
+    if (!stats.has_straggler()) continue;
+    EXPECT_EQ(window.since_iteration(),
+              stats.straggler().has_since_iteration() ? stats.straggler().since_iteration() : kFirst);
   }
   for (const auto& [what, times] : seen) EXPECT_GE(times, 8) << what;
 }
