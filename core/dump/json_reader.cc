@@ -269,8 +269,12 @@ class Parser {
     for (const int64_t dimension : frame.item_shape) item_size *= dimension;
     for (int64_t i = 0; i < frame.num_items; ++i) {
       const size_t first = frame.first_number + i * item_size;
-      frame.list.push_back(frame.item_shape.empty() ? NumberValue(frame.traits, numbers_[first])
-                                                    : TensorValue(frame.traits, frame.item_shape, first));
+      // An item may have no large number while another one does. Beside these no number is negative.
+      Traits traits = frame.traits;
+      traits.has_large &= std::any_of(&numbers_[first], &numbers_[first] + item_size,
+                                      [](const Number& number) { return number.integer < 0; });
+      frame.list.push_back(frame.item_shape.empty() ? NumberValue(traits, numbers_[first])
+                                                    : TensorValue(traits, frame.item_shape, first));
     }
     numbers_.resize(frame.first_number);
     frame.uniform = false;
@@ -284,7 +288,7 @@ class Parser {
       case NumberClass::kFloat:
         return Value(number.number);
       default:
-        if (!traits.has_large || number.integer >= 0) return Value(number.integer);
+        if (!traits.has_large) return Value(number.integer);
         return MakeTensor(DType::kUInt64, {}, &number);
     }
   }
