@@ -57,16 +57,6 @@ absl::StatusOr<Manifest> ReadWith(bool of_tensor, const std::string& name, const
   return ManifestFromValue(ParseJson(ToJson(manifest).value()).value());
 }
 
-TEST(Manifest, ReadsBackAsItWasWritten) {
-  const Value value = ManifestToValue(TwoTensors());
-  const Manifest read = ManifestFromValue(ParseJson(ToJson(value).value()).value()).value();
-  EXPECT_EQ(ToJson(ManifestToValue(read)).value(), ToJson(value).value());
-  EXPECT_EQ(read.tensors[0].file_digest, TwoTensors().tensors[0].file_digest);
-  EXPECT_EQ(read.tensors[1].file_digest, std::nullopt);
-  EXPECT_EQ(read.tensors[1].shape, Dims());
-  EXPECT_EQ(read.grad_order, TwoTensors().grad_order);
-}
-
 TEST(Manifest, EachEntryThatIsMissingOrOfAnotherKindIsNamed) {
   const std::set<std::string> optional = {"tensor_order", "grad_order", "file_digest"};
   const Value manifest = ManifestToValue(TwoTensors()), number = 1.5;

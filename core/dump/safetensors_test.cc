@@ -41,10 +41,13 @@ TEST(Safetensors, EveryDTypeOfTheFormatReadsBack) {
 
 TEST(Safetensors, OneOfSeveralTensorsIsFound) {
   const std::string file = FileWith(
-      "{\"a\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[0,2]},"
-      "\"b\":{\"dtype\":\"I16\",\"shape\":[],\"data_offsets\":[2,4]},\"__metadata__\":{\"x\":\"y\"}}",
+      "{\"a\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[0,2]},\"__metadata__\":{\"x\":\"y\"},"
+      "\"b\":{\"dtype\":\"I16\",\"shape\":[],\"data_offsets\":[2,4]}}",
       "abcd");
   EXPECT_EQ(std::memcmp(ParseSafetensors(file, "b")->data(), "cd", 2), 0);
+  const SafetensorsFile all = ListSafetensors(file).value();
+  EXPECT_EQ(all.tensors[1].bytes, "cd");
+  EXPECT_EQ(all.metadata.map().Find("x")->string_value(), "y");
   EXPECT_EQ(ParseSafetensors(file, "c").status().code(), absl::StatusCode::kNotFound);
 }
 
