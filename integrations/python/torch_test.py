@@ -20,6 +20,7 @@ import torch.distributed as dist
 from torch import nn
 
 import optim_test_tools as ott
+from optim_test_tools.torch import _collectives
 
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
@@ -355,6 +356,18 @@ class TorchTest(ObservedTestCase):
 
         counts = {"dist.all_reduce (async)": 12, f"dist.all_reduce of ranks {RANK}": 3, "dist.send": 3 if RANK == 0 else 0}
         self.check("collectives", train, 3, dist__wait=12, dist__broadcast=3, dist__barrier=3, dist__all_gather_object=3, **counts)
+
+    def test_a_group_has_its_own_ranks_where_another_one_was(self):
+        class Group:
+            def __init__(self, ranks):
+                self.ranks = ranks
+
+        collectives = _collectives.Collectives(unittest.mock.Mock())
+        functions = {"group_ranks": lambda group: group.ranks, "id": lambda group: 7}
+        with unittest.mock.patch.multiple(_collectives, create=True, **functions):
+            with unittest.mock.patch.object(dist, "get_backend", lambda group: "gloo"):
+                groups = [collectives._group_of((), {"group": Group(ranks)}, False) for ranks in ([0], [1])]
+        self.assertEqual(groups, [("0", [0], True), ("1", [1], True)])
 
     def test_state_that_is_no_tensor_is_dumped_and_compared(self):
         def train():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
@@ -70,7 +71,7 @@ class Collectives:
         self.fail = observer.fail
         self._inside = False
         self._told: Dict[str, Tuple[Any, ...]] = {}
-        self._labels: Dict[int, Tuple[str, List[int]]] = {}
+        self._labels: Dict[int, Tuple[Any, str, List[int]]] = {}
         self._gradients_wait = False
         self.num_reductions = 0
         self._attached = _hooks.WeakIds()
@@ -165,11 +166,14 @@ class Collectives:
         if is_functional:
             group = _group_of_mesh(args, kwargs)
         key = id(group) if group is not None else 0
-        if key not in self._labels:
+        known = self._labels.get(key)
+        # Another group may lie where one was that is gone.
+        if known is None or (group is not None and known[0]() is not group):
             ranks = group_ranks(group)
             is_world = len(ranks) == distributed.get_world_size()
-            self._labels[key] = ("" if is_world else format_ranks(ranks), [] if is_world else ranks)
-        label, ranks = self._labels[key]
+            labelled = ("" if is_world else format_ranks(ranks), [] if is_world else ranks)
+            known = self._labels[key] = (weakref.ref(group) if group is not None else None, *labelled)
+        _, label, ranks = known
         return label, ranks, distributed.get_backend(group) in ("gloo", "mpi")
 
     # DistributedDataParallel reduces gradients in C++, where only a communication hook sees it.
