@@ -75,6 +75,7 @@ std::vector<StopwatchStats> TwelveRanks(int slow) {
     const double forward = rank == slow ? 0.018 : 0.010 + rank * 1e-5;
     reports.push_back(
         Report(rank, 0.030, {{"data", 0.002}, {"forward", forward}, {"allreduce*", 0.028 - forward}}));
+    reports.back().set_world_size(12);
   }
   return reports;
 }
@@ -180,37 +181,37 @@ TEST(MergeStats, LeavesOutWhatCannotBeAndSaysSo) {
 }
 
 TEST(MergeStats, WhereTooLittleIsKnownOfARankNobodyIsSaidToBeSlow) {
-  std::vector<StopwatchStats> reports = FourRanks(0, 0.010);
-  ASSERT_TRUE(MergeStats(reports, 4).has_detectable());
+  std::vector<StopwatchStats> reports = TwelveRanks(-1);
+  ASSERT_TRUE(MergeStats(reports, 12).has_detectable());
   // It takes so long that it has hardly begun.
   reports[3].set_num_measured_iters(10);
   *reports[3].mutable_iteration() = Repeated(3, 10);
   reports[3].mutable_own_work()->clear_time();
-  ClusterStats stats = MergeStats(reports, 4);
+  ClusterStats stats = MergeStats(reports, 12);
   EXPECT_FALSE(stats.has_straggler());
   EXPECT_FALSE(stats.has_detectable());
   // Another one that is slow is so all the same.
-  reports = FourRanks(2, 0.018);
+  reports = TwelveRanks(2);
   reports[3].mutable_own_work()->clear_time();
-  EXPECT_EQ(MergeStats(reports, 4).straggler().rank(), 2);
+  EXPECT_EQ(MergeStats(reports, 12).straggler().rank(), 2);
 }
 
 TEST(MergeStats, LeavesOutARankWhoseTimesAreNone) {
   for (const double damaged : {std::numeric_limits<double>::quiet_NaN(), HUGE_VAL}) {
     for (const auto set : {&OwnWorkStats::set_waiting_seconds, &OwnWorkStats::set_cpu_seconds,
                            &OwnWorkStats::set_taken_seconds}) {
-      std::vector<StopwatchStats> reports = FourRanks(3, 0.018);
+      std::vector<StopwatchStats> reports = TwelveRanks(3);
       reports[3].mutable_own_work()->set_num_watched_iters(kIterations);
       (reports[3].mutable_own_work()->*set)(damaged);
-      EXPECT_THAT(MergeStats(reports, 4).missing_ranks(), ElementsAre(3)) << damaged;
+      EXPECT_THAT(MergeStats(reports, 12).missing_ranks(), ElementsAre(3)) << damaged;
     }
   }
   for (const double degrees_of_freedom : {0.4, 1e300}) {
-    std::vector<StopwatchStats> reports = FourRanks(3, 0.018);
+    std::vector<StopwatchStats> reports = TwelveRanks(3);
     for (StopwatchStats& report : reports) {
       report.mutable_own_work()->mutable_time()->mutable_all()->set_degrees_of_freedom(degrees_of_freedom);
     }
-    EXPECT_FALSE(MergeStats(reports, 4).has_straggler()) << degrees_of_freedom;
+    EXPECT_FALSE(MergeStats(reports, 12).has_straggler()) << degrees_of_freedom;
   }
 }
 
