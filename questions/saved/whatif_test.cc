@@ -201,17 +201,6 @@ TEST_F(WhatIfTest, OneSlowRankIsBlamed) {
               HasSubstr("without rank 1's excess in \"forward-compute\" a step takes"));
 }
 
-TEST_F(WhatIfTest, LongLastStageIsNamedAndNoRank) {
-  Training training;
-  training.excess_stage = 1;
-  training.excess = 300;
-  const WhatIfAnswer answer = Ask(training);
-  EXPECT_EQ(answer.verdict(), WHAT_IF_LAST_STAGE) << answer.conclusion();
-  EXPECT_EQ(answer.blamed_ranks_size(), 0);
-  EXPECT_GT(answer.last_stage_share(), 0.9);
-  EXPECT_THAT(answer.conclusion(), HasSubstr("the last stage, 1,"));
-}
-
 TEST_F(WhatIfTest, UnknownNamesInAQuestionAreRefusedWithWhatThereIs) {
   const absl::StatusOr<ReplayJob> job = Read(Training().Json());
   ASSERT_TRUE(job.ok());
