@@ -9,10 +9,7 @@
 
 namespace ott::saved {
 
-int DependencyGraph::AddStep() {
-  step_begin_.push_back(num_operations());
-  return num_steps() - 1;
-}
+void DependencyGraph::AddStep() { step_begin_.push_back(num_operations()); }
 
 int32_t DependencyGraph::AddOperation(int part) {
   OTT_CHECK(num_steps() > 0) << "an operation needs a step";

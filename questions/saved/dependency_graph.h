@@ -22,8 +22,8 @@ namespace ott::saved {
 // wanted, with other own times. Thread-compatible.
 class DependencyGraph {
  public:
-  // Begins a step; its number, counted from 0.
-  int AddStep();
+  // Begins a step.
+  void AddStep();
   // Adds an operation to the latest step; its number, counted from 0. part: of the job. Parts never wait for
   // each other, and each goes on to its next step by itself, so that the longest of them is the job's time.
   // REQUIRES: AddStep() was called
