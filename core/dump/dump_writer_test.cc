@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/dump/adding_order.h"
@@ -301,6 +302,7 @@ Value Nested(Value value, int depth) {
 TEST(CheckDumpable, WhatCannotBeDumpedIsNamedWithItsPath) {
   const TensorView matrix(kData, DType::kFloat32, {2, 3});
   constexpr int kMost = kMaxJsonDepth;
+  const std::string deep = absl::StrJoin(std::vector<std::string>(kMost, "a"), ".");
   const auto many = [](int64_t count) { return Value::List(static_cast<size_t>(count), Value(1)); };
   const auto empty = [](const Dims& shape) { return TensorView(nullptr, DType::kFloat32, shape); };
   struct Case {
@@ -322,8 +324,8 @@ TEST(CheckDumpable, WhatCannotBeDumpedIsNamedWithItsPath) {
            {"x.tensor_image.y", 1, "'x.tensor_image'" + reserved},
            {"", Nested(1, kMost), ""},
            {"", Nested(1, kMost + 1), "nested deeper than 512 levels, tensors included"},
-           {"a.b", Nested(1, kMost - 2), ""},
-           {"a.b", Nested(1, kMost - 1), "nested deeper than 512 levels, tensors included"},
+           {deep, 1, ""},
+           {deep + ".a", 1, "nested deeper than 512 levels, tensors included"},
            {"", Nested(matrix, kMost - 3), ""},
            {"", Nested(matrix, kMost - 2), "nested deeper than 512 levels, tensors included"},
            {"", ValueMap{{"m", Nested(1, kMost)}}, "'m.0"},
