@@ -57,13 +57,6 @@ class ReadClusterStatsTest : public ::testing::Test {
       ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-TEST_F(ReadClusterStatsTest, AllRanksAreMerged) {
-  const ClusterStats stats = Read(run_dir_);
-  EXPECT_EQ(stats.ranks_size(), 3);
-  EXPECT_THAT(stats.missing_ranks(), ElementsAre());
-  EXPECT_EQ(stats.measurements(0).name(), "forward");
-}
-
 TEST_F(ReadClusterStatsTest, OfAJobThatWasStartedAgainTheLatestStartIsReadAndThatIsSaid) {
   RunInfo info;
   info.set_world_size(2);
@@ -107,7 +100,7 @@ TEST_F(ReadClusterStatsTest, ALastRankThatLeftNothingIsMissedWithoutRunJsonToo) 
   EXPECT_THAT(problems, ElementsAre(AllOf(HasSubstr("guessed"), HasSubstr("run.json"))));
 }
 
-TEST_F(ReadClusterStatsTest, ArrivalsAreThoseOfTheLatestGather) {
+TEST_F(ReadClusterStatsTest, AllRanksAreMergedAndArrivalsAreThoseOfTheLatestGather) {
   ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run_dir_),
                                   R"({"arrivals": [{"name": "loss"}], "history": {"persistent": true}})")
                   .ok());
@@ -116,6 +109,8 @@ TEST_F(ReadClusterStatsTest, ArrivalsAreThoseOfTheLatestGather) {
   EXPECT_EQ(stats.arrivals(0).name(), "loss");
   EXPECT_TRUE(stats.history().persistent());
   EXPECT_EQ(stats.ranks_size(), 3);
+  EXPECT_THAT(stats.missing_ranks(), ElementsAre());
+  EXPECT_EQ(stats.measurements(0).name(), "forward");
   ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run_dir_), R"({"arrivals": [{)").ok());
   EXPECT_THAT(Read(run_dir_).notes(), Contains(HasSubstr(ClusterStatsPath(run_dir_))));
 }
