@@ -269,9 +269,16 @@ std::string FormatCollectives(const TracedJob& job, size_t limit) {
 
 namespace {
 
+bool AllShareCollectives(const TracedJob& job) {
+  return std::all_of(job.clocks.begin(), job.clocks.end(),
+                     [](const ClockOffset& clock) { return clock.is_known; });
+}
+
 // That nobody is waited for, or why it cannot be told.
 std::string FormatNoHoldUp(const TracedJob& job) {
   const TracedHoldUps& hold_ups = job.hold_ups;
+  if (!AllShareCollectives(job))
+    return "cannot tell who waits for whom: not all traced ranks have collectives in common";
   if (hold_ups.most_steps < kMinStepsOfHoldUp) {
     return job.has_steps ? absl::StrCat("cannot tell who waits for whom: all ranks have collectives in ",
                                         hold_ups.most_steps, " steps, and ", kMinStepsOfHoldUp,
@@ -333,7 +340,7 @@ Answer AnswerHoldUps(const TracedJob& job) {
   Answer answer = MakeAnswer(kQuestion);
   if (!job.hold_ups.found.empty()) {
     answer.set_finding(Answer::BAD);
-  } else if (job.hold_ups.CanTell()) {
+  } else if (job.hold_ups.CanTell() && AllShareCollectives(job)) {
     answer.set_finding(Answer::GOOD);
   } else if (job.ranks.size() > 1) {
     answer.set_finding(Answer::CANNOT_TELL);
