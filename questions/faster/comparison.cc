@@ -62,11 +62,15 @@ std::vector<std::string> CommonMeasurements(const Samples& samples, std::vector<
 }
 
 absl::Status CheckIterations(const Samples& samples, const std::string& measurement) {
+  const auto count_of = [&measurement](const Process& process) {
+    const MeasurementSamples& of_process = *Find(process, measurement);
+    return of_process.num_iterations.value_or(of_process.seconds.size());
+  };
   const Process& first = samples.a.front();
-  const size_t expected = Find(first, measurement)->seconds.size();
+  const size_t expected = count_of(first);
   for (const auto* side : {&samples.a, &samples.b}) {
     for (const Process& process : *side) {
-      const size_t count = Find(process, measurement)->seconds.size();
+      const size_t count = count_of(process);
       if (count == expected) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(first.name, " has ", expected, " iterations of \"",

@@ -143,6 +143,7 @@ absl::StatusOr<Process> ReadRun(const std::string& run_dir) {
   }
   const bool whole = ranks[0].iteration_series().stride() == 1;
   process.measurements.push_back({kIteration, whole ? BetweenEndsOfAll(ranks) : OfLongestRank(ranks)});
+  process.measurements.back().num_iterations = static_cast<size_t>(ranks[0].num_measured_iters());
   AddMeasurements(ranks, &process);
   return process;
 }

@@ -360,6 +360,22 @@ TEST_F(ReadSideTest, TablesInAnyOrderAreReadByIteration) {
 
 // An iteration of a job begins and ends when all ranks have ended one; a measurement is the mean of those
 // that have it.
+// Of twice as many iterations every second one was kept.
+TEST_F(ReadSideTest, ARunOfMoreIterationsIsSeenThoughAsManyAreKept) {
+  std::vector<std::string> runs;
+  for (const int stride : {1, 2}) {
+    StopwatchStats stats;
+    stats.set_num_measured_iters(2 * stride);
+    stats.mutable_iteration_series()->set_stride(stride);
+    for (const float seconds : {1.0f, 2.0f}) stats.mutable_iteration_series()->add_seconds(seconds);
+    runs.push_back(WriteRun(absl::StrCat("run", stride), {stats}));
+  }
+  const auto samples = ReadSides({runs[0]}, {runs[1]}, ClockKind::kWall);
+  ASSERT_TRUE(samples.ok()) << samples.status();
+  EXPECT_THAT(std::string(Compare(*samples, FasterOptions()).status().message()),
+              HasSubstr("has 2 iterations of \"iteration\" and " + runs[1] + " has 4: was one cut short?"));
+}
+
 TEST_F(ReadSideTest, RunsOfManyRanksAreReadByTheirDefinition) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);

@@ -17,6 +17,8 @@ struct MeasurementSamples {
   std::vector<double> seconds;
   // The share of all iterations.
   double share_of_iterations = 1;
+  // How many iterations there were, if `seconds` are of a part of them.
+  std::optional<size_t> num_iterations = std::nullopt;
 };
 
 // One process, or one job of many ranks: what is independent of the others. Its iterations are not.
