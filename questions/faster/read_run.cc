@@ -144,6 +144,9 @@ absl::StatusOr<Process> ReadRun(const std::string& run_dir) {
   const bool whole = ranks[0].iteration_series().stride() == 1;
   process.measurements.push_back({kIteration, whole ? BetweenEndsOfAll(ranks) : OfLongestRank(ranks)});
   process.measurements.back().num_iterations = static_cast<size_t>(ranks[0].num_measured_iters());
+  for (const double seconds : process.measurements.back().seconds) {
+    if (seconds <= 0) return absl::DataLossError(absl::StrCat(run_dir, ": an iteration of 0 seconds"));
+  }
   AddMeasurements(ranks, &process);
   return process;
 }

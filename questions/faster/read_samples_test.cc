@@ -111,6 +111,8 @@ TEST_F(ReadSideTest, ARunWithoutARankOrWithAShorterOneIsAnError) {
               HasSubstr("rank 0 measured 3 iterations and rank 1 2"));
   EXPECT_THAT(ErrorIn({WriteIterations("nan", {{1, NAN}})}), HasSubstr("an iteration of nan seconds"));
   EXPECT_THAT(ErrorIn({WriteIterations("zero", {{1, 0}})}), HasSubstr("an iteration of 0 seconds"));
+  // It vanishes beside the one before.
+  EXPECT_THAT(ErrorIn({WriteIterations("brief", {{1, 1e-30f}})}), HasSubstr("an iteration of 0 seconds"));
   EXPECT_THAT(ErrorIn({WriteIterations("none", {{}})}), HasSubstr("no iteration was measured"));
 }
 
