@@ -39,7 +39,8 @@ class ReferenceCheck {
   // why there are no tensors, which is then the verdict's reason.
   CrossCheckVerdict Check(int64_t iteration, int rank, const Value& tensors, const Value* grads,
                           const absl::Status& problem = absl::OkStatus()) const;
-  // Returns the dump of the reference that a rank's is compared with.
+  // Return the rank, and the dump, of the reference that a rank's is compared with.
+  int ReferenceRank(int rank) const;
   std::string ReferenceDump(int64_t iteration, int rank) const;
   // Does the same for a dump on disk instead of tensors in memory.
   CrossCheckVerdict CheckDump(int64_t iteration, int rank, const std::string& dump_dir) const;
@@ -53,7 +54,6 @@ class ReferenceCheck {
 
   // Why `rank` cannot be compared with the reference run; empty if it can.
   std::string FindProblem(int rank) const;
-  int ReferenceRank(int rank) const;
   // Says what the reference has instead of a dump.
   std::string DescribeMissing(int of_reference, int64_t iteration) const;
   CrossCheckVerdict Start(int64_t iteration, int rank) const;

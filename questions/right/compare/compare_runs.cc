@@ -22,6 +22,7 @@
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/right/compare/compare_checkpoints.h"
 #include "ott/questions/right/compare/dump_piece.h"
+#include "ott/questions/right/crosscheck/check_reference.h"
 
 namespace ott::compare {
 namespace {
@@ -164,7 +165,7 @@ void AddProblems(const MissingIterations& missing, RunsComparison* result) {
   }
 }
 
-// The ranks that the run had, whether or not they left anything.
+// The ranks that left something, but for those that dump nothing. Says which left nothing.
 absl::StatusOr<std::vector<int>> RanksOf(const std::string& run, std::vector<std::string>* problems) {
   OTT_ASSIGN_OR_RETURN(std::vector<int> ranks, ListRanks(run));
   const absl::StatusOr<RunInfo> info = ReadRunInfo(run);
@@ -177,6 +178,8 @@ absl::StatusOr<std::vector<int>> RanksOf(const std::string& run, std::vector<std
     if (!std::binary_search(ranks.begin(), ranks.end(), rank)) missing.push_back(rank);
   }
   if (!missing.empty()) problems->push_back(absl::StrCat(run, ": nothing from ", FormatRanks(missing)));
+  const auto dumps_nothing = [&](int rank) { return crosscheck::DumpsNothing(run, *info, rank); };
+  ranks.erase(std::remove_if(ranks.begin(), ranks.end(), dumps_nothing), ranks.end());
   return ranks;
 }
 

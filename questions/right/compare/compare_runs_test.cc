@@ -120,6 +120,23 @@ TEST(CompareRuns, DumpsOfBothAreComparedAndWhatOneLacksIsNamed) {
   }
 }
 
+TEST(CompareRuns, ARankThatTheConfigurationSaysDumpsNothingIsNotMissed) {
+  std::vector<std::string> runs;
+  for (const char* const name : {"reference", "current"}) {
+    const std::string& run = runs.emplace_back(crosscheck::MakeRunForTest(name, 2));
+    crosscheck::WriteDumpForTest(run, 0, 0, {1, 2});
+    std::filesystem::create_directories(RankDirectory(run, 1));
+  }
+  EXPECT_EQ(CompareRuns(runs[0], runs[1])->verdict(), Verdict::kCouldNotCompare);
+  RunInfo info = ReadRunInfo(runs[0]).value();
+  info.mutable_config()->mutable_dump()->add_ranks(0);
+  ASSERT_TRUE(WriteRunInfo(runs[0], info).ok());
+  EXPECT_THAT(CompareRuns(runs[0], runs[1])->problems, ElementsAre("rank 1 only in the current run"));
+  ASSERT_TRUE(WriteRunInfo(runs[1], info).ok());
+  EXPECT_THAT(CompareRuns(runs[0], runs[1])->problems, IsEmpty());
+  EXPECT_EQ(CompareRuns(runs[0], runs[1])->verdict(), Verdict::kEqual);
+}
+
 // The weights are off by a quarter in iterations 0 and 10, which is allowed in 10.
 TEST(CompareRuns, TolerancesKindsAndWhatComesNextAreOfTheRun) {
   const std::string reference = crosscheck::MakeRunForTest("reference", 1),

@@ -55,6 +55,12 @@ CrossCheckVerdict NotCompared(const ReferencePiece& piece, const absl::Status& w
 
 }  // namespace
 
+bool DumpsNothing(const std::string& run_dir, const RunInfo& info, int rank) {
+  const auto& dumping = info.config().dump().ranks();
+  return !dumping.empty() && std::find(dumping.begin(), dumping.end(), rank) == dumping.end() &&
+         !PathExists(DumpsDirectory(run_dir, rank));
+}
+
 const ShareTask kCheckAgainstReference = {"check_against_reference", &CheckPiece};
 
 absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const std::string& run,
@@ -75,7 +81,14 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const st
   for (int rank = 0; rank < reference.world_size(); ++rank) {
     AddDumpedIterations(config.reference_run(), rank, &iterations);
   }
-  if (iterations.empty()) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < info.world_size(); ++rank) {
+    if (!DumpsNothing(run_dir, info, rank) ||
+        !DumpsNothing(config.reference_run(), reference, check.ReferenceRank(rank))) {
+      ranks.push_back(rank);
+    }
+  }
+  if (iterations.empty() || ranks.empty()) {
     return absl::NotFoundError(absl::StrCat(run_dir, ", ", config.reference_run(), ": no rank has dumps"));
   }
   ReferencePiece piece = {config, info, reference, 0, 0, ""};
@@ -84,7 +97,7 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const st
   std::vector<ReferencePiece> pieces;
   std::vector<SharePiece> work;
   for (const int64_t iteration : iterations) {
-    for (int rank = 0; rank < info.world_size(); ++rank) {
+    for (const int rank : ranks) {
       piece.iteration = iteration;
       piece.rank = rank;
       piece.dump = DumpPath(run_dir, rank, iteration);
@@ -98,13 +111,14 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const st
   }
   const std::vector<absl::StatusOr<std::string>> results = RunShared(kCheckAgainstReference, work);
   std::vector<CrossCheckVerdict> verdicts;
-  for (size_t begin = 0; begin < pieces.size(); begin += info.world_size()) {
+  for (size_t begin = 0; begin < pieces.size(); begin += ranks.size()) {
     std::vector<CrossCheckVerdict> of_iteration;
-    for (int rank = 0; rank < info.world_size(); ++rank) {
-      const absl::StatusOr<std::string>& result = results[begin + rank];
+    for (size_t i = begin; i < begin + ranks.size(); ++i) {
+      const absl::StatusOr<std::string>& result = results[i];
       CrossCheckVerdict& verdict = of_iteration.emplace_back();
       if (!result.ok() || !verdict.ParseFromString(*result))
-        verdict = NotCompared(pieces[begin + rank], result.status());
+        verdict = NotCompared(pieces[i], result.status());
+      const int rank = pieces[i].rank;
       verdict.set_host(rank < info.hosts_size() ? info.hosts(rank) : "host unknown");
       for (FirstDifference& difference : *verdict.mutable_differences()) {
         difference.set_hosts(0, verdict.host());

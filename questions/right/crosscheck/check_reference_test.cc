@@ -44,6 +44,23 @@ void StartAgain(const std::string& run, const std::string& host, bool twice) {
   std::filesystem::rename(run + "_latest", run + "/attempt_2");
 }
 
+TEST(CheckRunAgainstReference, ARankThatTheConfigurationSaysDumpsNothingHasNoVerdict) {
+  const std::string reference = MakeRunForTest("reference", 2), current = MakeRunForTest("current", 2);
+  for (const std::string& run : {reference, current}) WriteDumpForTest(run, 1, 0, {1, 2});
+  EXPECT_EQ(Check(reference, current)->size(), 2);
+  RunInfo info = ReadRunInfo(reference).value();
+  info.mutable_config()->mutable_dump()->add_ranks(1);
+  for (const std::string& run : {reference, current}) {
+    EXPECT_EQ(Check(reference, current)->size(), 2);
+    ASSERT_TRUE(WriteRunInfo(run, info).ok());
+  }
+  const auto verdicts = Check(reference, current);
+  ASSERT_EQ(verdicts->size(), 1);
+  EXPECT_EQ(verdicts->front().outcome(), BITWISE_EQUAL);
+  EXPECT_EQ(verdicts->front().rank(), 1);
+  EXPECT_EQ(verdicts->front().host(), "node1");
+}
+
 TEST(CheckRunAgainstReference, EachRankHasAVerdictOfEachIterationOfEitherRun) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 30; ++trial) {
