@@ -325,6 +325,17 @@ TEST_F(ReferenceCheckTest, AShardIsComparedWithItsPartOfTheWhole) {
             "weights.experts: shape differs: reference [4, 2], current [4, 3]");
 }
 
+TEST_F(ReferenceCheckTest, TheLastRankOfFewElementsHasNone) {
+  Write(ValueMap{{"w", TensorView(experts_.data(), {5})}});
+  const auto check =
+      ReferenceCheck::Create(Config("sharded { paths: 'w' along: 'part' }"), Meshes(/*num_parts=*/4));
+  const auto check_last = [&](int64_t size) {
+    return check->Check(kIteration, 3, ValueMap{{"w", TensorView(experts_.data(), {size})}}, nullptr);
+  };
+  EXPECT_EQ(check_last(0).reason(), "");
+  EXPECT_EQ(check_last(1).reason(), "w: shape differs: reference [0], current [1]");
+}
+
 TEST_F(ReferenceCheckTest, AKindThatIsNotThereIsNoPassNorIsNothing) {
   const std::string absent = "no tensor is TENSOR_KIND_GRADIENT", nothing = "nothing to compare";
   struct Case {

@@ -146,14 +146,14 @@ absl::StatusOr<TensorView> TensorSelection::Slice(int sharding, int rank, const 
   const int part = PartOf(sharding, rank);
   const int num_parts = NumParts(sharding);
   Dims shape = whole.shape();
-  const int64_t extent = dimension < static_cast<int64_t>(shape.size()) ? shape[dimension] : 0;
-  const int64_t length = (extent + num_parts - 1) / num_parts;
-  const int64_t begin = part * length;
-  if (begin >= extent) {
-    return absl::InvalidArgumentError(absl::StrCat("a tensor of shape ", ShapeToString(shape),
-                                                   " has no part ", part, " of ", num_parts, " in dimension ",
-                                                   dimension));
+  if (dimension >= static_cast<int64_t>(shape.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor of shape ", ShapeToString(shape), " has no dimension ", dimension));
   }
+  const int64_t extent = shape[dimension];
+  const int64_t length = (extent + num_parts - 1) / num_parts;
+  // The last parts of few elements have none, as those of torch.chunk() and FSDP2.
+  const int64_t begin = std::min(part * length, extent);
   shape[dimension] = std::min(length, extent - begin);
   const char* const data =
       static_cast<const char*>(whole.data()) + begin * whole.strides()[dimension] * SizeOf(whole.dtype());

@@ -53,8 +53,8 @@ class TensorSelection {
   int PartOf(int sharding, int rank) const { return parts_[sharding].positions[rank]; }
   // Returns the number of parts.
   int NumParts(int sharding) const { return parts_[sharding].num_positions; }
-  // Returns that part of a whole tensor. INVALID_ARGUMENT if it has no such dimension or too few elements
-  // there.
+  // Returns that part of a whole tensor, which has no elements if there are too few. INVALID_ARGUMENT if it
+  // has no such dimension.
   absl::StatusOr<TensorView> Slice(int sharding, int rank, const TensorView& whole) const;
 
   const CrossCheckConfig& config() const { return config_; }

@@ -84,9 +84,9 @@ TEST(TensorSelection, CutsTheRanksPartOutOfTheWhole) {
   EXPECT_EQ(*static_cast<const float*>(rest->data()), 3.0f);
 
   EXPECT_TRUE(absl::IsInvalidArgument(selection->Slice(0, 1, TensorView(whole.data(), {10})).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(selection->Slice(0, 1, TensorView(whole.data(), {10, 1})).status()));
+  EXPECT_THAT(selection->Slice(0, 1, TensorView(whole.data(), {10, 1}))->shape(), ElementsAre(10, 0));
   const auto of_four = Selection(R"(sharded { paths: "w" dimension: 1 along: "outer" })", 8);
-  EXPECT_TRUE(absl::IsInvalidArgument(of_four->Slice(0, 6, TensorView(whole.data(), {5, 2})).status()));
+  EXPECT_THAT(of_four->Slice(0, 6, TensorView(whole.data(), {5, 2}))->shape(), ElementsAre(5, 0));
 }
 
 TEST(TensorSelection, ShardsAlongNoAxisAreRefused) {
