@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -223,6 +224,10 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
   std::vector<TraceFindings> traces;
   std::vector<waiting::TraceSummary> summaries;
   std::vector<std::string> problems;
+  std::set<int> told;
+  for (const absl::StatusOr<TraceFindings>& trace : read) {
+    if (trace.ok() && trace->summary.rank >= 0) told.insert(trace->summary.rank);
+  }
   for (size_t i = 0; i < paths.size(); ++i) {
     if (!read[i].ok()) {
       problems.push_back(std::string(read[i].status().message()));
@@ -230,7 +235,10 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
     }
     TraceFindings& trace = *read[i];
     int& rank = trace.summary.rank;
-    if (rank < 0) rank = static_cast<int>(i);
+    // By the order of the files, but none that another trace tells.
+    for (int free = static_cast<int>(i); rank < 0; ++free) {
+      if (told.insert(free).second) rank = free;
+    }
     const bool is_known =
         std::any_of(summaries.begin(), summaries.end(),
                     [rank](const waiting::TraceSummary& summary) { return summary.rank == rank; });

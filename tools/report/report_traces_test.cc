@@ -83,6 +83,18 @@ TEST(ReportTraces, RanksWithoutATraceAreNoPass) {
                           directory + "/b.json: empty; was the rank killed while it wrote?"));
 }
 
+TEST(ReportTraces, ATraceThatTellsNoRankTakesThatOfNoOther) {
+  const std::string directory = DirectoryOfTest();
+  std::string late = kineto::RankTraceForTest(1, 3000, 3000, 0, 60);
+  late.replace(late.find("distributedInfo"), 15, "noInfo");
+  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", late).ok());
+  ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", kineto::RankTraceForTest(0, 0, 3000, 0, 60)).ok());
+  const auto report = ReportTraces(directory, ListTraces(directory));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->problems, IsEmpty());
+  EXPECT_THAT(ToText(*report, TextStyle()), HasSubstr("all wait for rank 1 at"));
+}
+
 TEST(ReportTraces, OfTwoRunsInOneDirectoryNoRankIsBlamedForTheOther) {
   const std::string directory = DirectoryOfTest();
   for (const int rank : {0, 1}) {
