@@ -268,10 +268,10 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
   document.problems = std::move(problems);
   document.details = {{"Where the time goes", waiting::FormatSplits(job)},
                       {"What the ranks do together", waiting::FormatCollectives(job, kTopCollectives)}};
-  if (order.empty()) {
+  if (order.empty() && !traces[0].host_times.empty()) {
     document.details.push_back(
         {absl::StrCat("Host time by range on rank ", traces[0].summary.rank, ", ns"), traces[0].host_times});
-  } else {
+  } else if (!order.empty()) {
     document.details.push_back(
         {"Ops that take most time, and what limits them", FormatOps(order, traces.size())});
   }

@@ -95,6 +95,19 @@ TEST(ReportTraces, ATraceThatTellsNoRankTakesThatOfNoOther) {
   EXPECT_THAT(ToText(*report, TextStyle()), HasSubstr("all wait for rank 1 at"));
 }
 
+TEST(ReportTraces, KernelsWithoutTheirCallsHaveNoTableOfHostTime) {
+  const std::string directory = DirectoryOfTest();
+  std::string text = kineto::RankTraceForTest(0, 0, 500);
+  for (const std::string call : {"cpu_op", "cuda_runtime"}) {
+    for (size_t at = text.find(call); at != std::string::npos; at = text.find(call))
+      text.replace(at, call.size(), "other");
+  }
+  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", text).ok());
+  const auto report = ReportTraces(directory, {directory + "/a.json"});
+  ASSERT_TRUE(report.ok()) << report.status();
+  for (const Details& details : report->details) EXPECT_NE(details.text, "") << details.title;
+}
+
 TEST(ReportTraces, OfTwoRunsInOneDirectoryNoRankIsBlamedForTheOther) {
   const std::string directory = DirectoryOfTest();
   for (const int rank : {0, 1}) {
