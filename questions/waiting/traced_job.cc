@@ -197,7 +197,8 @@ std::string FormatSplits(const TracedJob& job) {
                                             &TimeSplit::communication,  &TimeSplit::exposed_communication,
                                             &TimeSplit::exposed_copies, &TimeSplit::idle,
                                             &TimeSplit::idle_host,      &TimeSplit::idle_collective,
-                                            &TimeSplit::idle_launch,    &TimeSplit::idle_queued};
+                                            &TimeSplit::idle_launch,    &TimeSplit::idle_queued,
+                                            &TimeSplit::num_left_out};
   for (const TracedJob::Rank& rank : job.ranks) {
     add(absl::StrCat(rank.rank), rank.split);
     for (int64_t TimeSplit::*part : kParts) all.*part += rank.split.*part;
@@ -205,9 +206,14 @@ std::string FormatSplits(const TracedJob& job) {
   if (job.ranks.size() > 1) add("all", all);
   const bool of_host = std::any_of(job.ranks.begin(), job.ranks.end(),
                                    [](const TracedJob::Rank& rank) { return rank.split.of_host; });
-  return absl::StrCat(table.ToString(), of_host ? "of ranks without device activity: operators and "
-                                                  "collectives of the host\n"
-                                                : "");
+  std::string text = table.ToString();
+  if (of_host)
+    absl::StrAppend(&text, "of ranks without device activity: operators and collectives of the host\n");
+  if (all.num_left_out > 0) {
+    absl::StrAppend(&text, all.num_left_out,
+                    " kernels and copies do not count, as the traces lack the calls that launched them\n");
+  }
+  return text;
 }
 
 std::string SplitsToJson(const TracedJob& job) {

@@ -55,6 +55,11 @@ TEST(TracedJob, SplitsAreATableOfSharesOfTheTime) {
   of_host.ranks.emplace_back().split.of_host = true;
   EXPECT_THAT(FormatSplits(of_host),
               EndsWith("-\nof ranks without device activity: operators and collectives of the host\n"));
+  TracedJob left_out = JobOfSplits();
+  for (TracedJob::Rank& rank : left_out.ranks) rank.split.num_left_out = rank.rank;
+  EXPECT_THAT(FormatSplits(left_out),
+              EndsWith("%\n8 kernels and copies do not count, as the traces lack the calls that launched "
+                       "them\n"));
 }
 
 TEST(TracedJob, FiguresOfEachRankAreALineOfJson) {
