@@ -89,6 +89,15 @@ class Observed:
         return int(stats["num_measured_iters"]), {m["name"]: int(m["per_interval"]["count"]) for m in stats["measurements"]}
 
 
+    def verdicts(self):
+        """Returns the lines of the cross-checks of this rank."""
+        lines = []
+        for path in glob.glob(os.path.join(self.dir, f"rank_{RANK:05d}", "cross_check.jsonl")):
+            with open(path, encoding="utf-8") as file:
+                lines += file.readlines()
+        return lines
+
+
 class ObservedTestCase(unittest.TestCase):
     def check(self, name, train, iterations, config=None, **counts):
         """Trains as it is and observed; iterations and measurements must be as often as said."""
@@ -505,6 +514,7 @@ class TorchTest(ObservedTestCase):
         _, names = observed.measurements()
         self.assertTrue(any("all_gather" in name for name in names), names)
         self.assertTrue(any("reduce_scatter" in name for name in names), names)
+        self.assertEqual([json.loads(verdict)["mode"] for verdict in observed.verdicts()], ["REPLICAS", "DISTINCT"])
 
 
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no FSDP2")
@@ -655,6 +665,8 @@ class TorchTest(ObservedTestCase):
         observed = self.check("tensor_parallel", train, 3, forward=3, backward=3)
         _, names = observed.measurements()
         self.assertTrue(any(name.startswith("dist.all_reduce") for name in names), names)
+        # All ranks compute with the same batch, as they have to.
+        self.assertEqual(observed.verdicts(), [])
 
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no torch.distributed.pipelining")
     def test_stages_of_a_pipeline_find_together(self):

@@ -110,7 +110,12 @@ def _default_check(root: torch.nn.Module, world_size: int) -> Optional[Dict[str,
 
 
 def _is_sharded_over_all(model: torch.nn.Module, world_size: int) -> bool:
-    """Returns True if the parameters are FSDP2's, on a mesh of one dimension that has all ranks."""
+    """Returns True if the parameters are FSDP2's, on a mesh of one dimension that has all ranks.
+
+    Under tensor parallelism all ranks of a mesh have one batch.
+    """
+    if not any(hasattr(module, "set_requires_gradient_sync") for module in model.modules()):
+        return False
     meshes = [p.device_mesh for p in model.parameters() if _hooks.is_sharded(p)]
     return bool(meshes) and all(mesh.ndim == 1 and mesh.size() == world_size for mesh in meshes)
 
