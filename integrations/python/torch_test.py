@@ -579,6 +579,24 @@ class TorchTest(ObservedTestCase):
         self.check("own_hook", train, 3, dist__gradients=3)
         self.assertEqual(len(seen), 6)
 
+    def test_what_a_communication_hook_of_ones_own_leaves_different_is_no_finding(self):
+        def hook(state, bucket):
+            future = torch.futures.Future()
+            future.set_result(bucket.buffer())
+            return future
+
+        def train():
+            model, optimizer = make()
+            model.register_comm_hook(None, hook)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        verdicts = [json.loads(verdict) for verdict in self.check("local_steps", train, 3).verdicts()]
+        self.assertEqual([verdict["outcome"] for verdict in verdicts if verdict["mode"] == "REPLICAS"], ["BITWISE_EQUAL"])
+
     def test_activations_and_gradients_before_their_reduction_are_dumped(self):
         def train():
             model, optimizer = make()

@@ -17,7 +17,7 @@ from .._errors import Error
 from .._run import ranks
 from .._stopwatch import Stopwatch
 from . import _hooks, _modules
-from ._collectives import group_ranks
+from ._collectives import Collectives, group_ranks
 
 Config = Union[None, str, "os.PathLike[str]", Mapping[str, Any]]
 
@@ -55,7 +55,12 @@ def rank() -> int:
 
 
 def make_config(
-    given: Config, name: str, root: Optional[torch.nn.Module], world_size: int, say: Callable[[str], None]
+    given: Config,
+    name: str,
+    root: Optional[torch.nn.Module],
+    world_size: int,
+    collectives: Collectives,
+    say: Callable[[str], None],
 ) -> Dict[str, Any]:
     """Returns what the user configured, and what an observation adds to it."""
     if isinstance(given, Mapping):
@@ -75,7 +80,7 @@ def make_config(
     config["stopwatch"] = stopwatch
     config.setdefault("hang", {"after_seconds": _HANG_SECONDS})
     if "cross_check" not in config and world_size > 1 and root is not None:
-        check = _default_check(root, world_size)
+        check = _default_check(root, world_size, collectives, say)
         if check is not None:
             config["cross_check"] = check
         else:
@@ -98,12 +103,17 @@ def _can_time_devices() -> bool:
     return True
 
 
-def _default_check(root: torch.nn.Module, world_size: int) -> Optional[Dict[str, Any]]:
+def _default_check(
+    root: torch.nn.Module, world_size: int, collectives: Collectives, say: Callable[[str], None]
+) -> Optional[Dict[str, Any]]:
     """Returns what is sure to be alike on all ranks, and what is sure not to be."""
     ddp = _hooks.find_ddp(root)
     replicated = ["state.*"]
     if ddp is not None and len(group_ranks(ddp.process_group)) == world_size:
-        replicated.append("parameters.*")
+        if collectives.has_own_hook(ddp):  # as of local SGD, whose ranks differ between two averages
+            say("parameters are not checked, as a communication hook of the program's own decides what replicas share")
+        else:
+            replicated.append("parameters.*")
     elif not _is_sharded_over_all(_hooks.unwrap(root), world_size):
         return None
     return {"iterations": {"first": True, "every": _CHECK_EVERY}, "replicated": replicated, "distinct": ["data.*"]}

@@ -199,7 +199,7 @@ class Observer:
         self._install_distributed()
         try:
             job = _job.find_ranks()
-            config = _job.make_config(self._config, self._name, root, job.size, self.say)
+            config = _job.make_config(self._config, self._name, root, job.size, self.collectives, self.say)
             self._run = TrainingRun(config, job)
             self._run.on_hang(self._keep_stacks)
             self._traces.begin(self._run.run_dir, job.rank)
