@@ -597,6 +597,25 @@ class TorchTest(ObservedTestCase):
         verdicts = [json.loads(verdict) for verdict in self.check("local_steps", train, 3).verdicts()]
         self.assertEqual([verdict["outcome"] for verdict in verdicts if verdict["mode"] == "REPLICAS"], ["BITWISE_EQUAL"])
 
+    def test_parameters_that_each_rank_has_of_its_own_are_no_replicas(self):
+        def train():
+            torch.manual_seed(3)
+            model = Block()
+            torch.manual_seed(10 + RANK)
+            nn.init.normal_(model.head.weight)
+            leave_alone = nn.parallel.DistributedDataParallel._set_params_and_buffers_to_ignore_for_model
+            leave_alone(model, ["head.weight", "head.bias"])
+            wrapped = nn.parallel.DistributedDataParallel(model)
+            optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(wrapped, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        verdicts = [json.loads(verdict) for verdict in self.check("experts", train, 3).verdicts()]
+        self.assertEqual([verdict["outcome"] for verdict in verdicts if verdict["mode"] == "REPLICAS"], ["BITWISE_EQUAL"])
+
     def test_activations_and_gradients_before_their_reduction_are_dumped(self):
         def train():
             model, optimizer = make()

@@ -8,7 +8,7 @@ import os
 import secrets
 import socket
 import sys
-from typing import Any, Callable, Dict, Mapping, Optional, Union
+from typing import Any, Dict, Mapping, Optional, Union
 
 import torch
 
@@ -17,7 +17,7 @@ from .._errors import Error
 from .._run import ranks
 from .._stopwatch import Stopwatch
 from . import _hooks, _modules
-from ._collectives import Collectives, group_ranks
+from ._collectives import group_ranks
 
 Config = Union[None, str, "os.PathLike[str]", Mapping[str, Any]]
 
@@ -55,12 +55,7 @@ def rank() -> int:
 
 
 def make_config(
-    given: Config,
-    name: str,
-    root: Optional[torch.nn.Module],
-    world_size: int,
-    collectives: Collectives,
-    say: Callable[[str], None],
+    given: Config, name: str, root: Optional[torch.nn.Module], world_size: int, observer: Any
 ) -> Dict[str, Any]:
     """Returns what the user configured, and what an observation adds to it."""
     if isinstance(given, Mapping):
@@ -76,15 +71,15 @@ def make_config(
         if _can_time_devices():
             stopwatch["device_sync"] = "DEVICE_SYNC_EVENTS"
         else:
-            say("times are those of the host: this build of optim_test_tools has no CUDA, or finds no device")
+            observer.say("times are those of the host: this build of optim_test_tools has no CUDA, or finds no device")
     config["stopwatch"] = stopwatch
     config.setdefault("hang", {"after_seconds": _HANG_SECONDS})
     if "cross_check" not in config and world_size > 1 and root is not None:
-        check = _default_check(root, world_size, collectives, say)
+        check = _default_check(root, world_size, observer)
         if check is not None:
             config["cross_check"] = check
         else:
-            say(
+            observer.say(
                 "replicas are not checked, as this model is neither in DistributedDataParallel nor sharded over all ranks: say "
                 "what they share by cross_check in a --config"
             )
@@ -103,15 +98,17 @@ def _can_time_devices() -> bool:
     return True
 
 
-def _default_check(
-    root: torch.nn.Module, world_size: int, collectives: Collectives, say: Callable[[str], None]
-) -> Optional[Dict[str, Any]]:
+def _default_check(root: torch.nn.Module, world_size: int, observer: Any) -> Optional[Dict[str, Any]]:
     """Returns what is sure to be alike on all ranks, and what is sure not to be."""
     ddp = _hooks.find_ddp(root)
     replicated = ["state.*"]
     if ddp is not None and len(group_ranks(ddp.process_group)) == world_size:
-        if collectives.has_own_hook(ddp):  # as of local SGD, whose ranks differ between two averages
-            say("parameters are not checked, as a communication hook of the program's own decides what replicas share")
+        ignored = set(getattr(ddp, "parameters_to_ignore", ()))
+        if observer.collectives.has_own_hook(ddp):  # as of local SGD, whose ranks differ between two averages
+            observer.say("parameters are not checked, as a communication hook of the program's own decides what replicas share")
+        elif ignored:  # as experts of which each rank has its own
+            kept = [p for name, p in ddp.module.named_parameters() if name not in ignored]
+            replicated += [f"parameters.{observer.models.name_of(p)}" for p in kept]
         else:
             replicated.append("parameters.*")
     elif not _is_sharded_over_all(_hooks.unwrap(root), world_size):

@@ -199,7 +199,9 @@ class Observer:
         self._install_distributed()
         try:
             job = _job.find_ranks()
-            config = _job.make_config(self._config, self._name, root, job.size, self.collectives, self.say)
+            if root is not None:
+                self.models.add_model(root)
+            config = _job.make_config(self._config, self._name, root, job.size, self)
             self._run = TrainingRun(config, job)
             self._run.on_hang(self._keep_stacks)
             self._traces.begin(self._run.run_dir, job.rank)
@@ -210,8 +212,6 @@ class Observer:
         self._is_on = True
         # A copy of each gradient, which checks do not need.
         self.takes_local_gradients = "dump" in config or "local_grads" in json.dumps(config.get("cross_check", {}))
-        if root is not None:
-            self.models.add_model(root)
         self.tensors.offer_parameters()
         self._log_operations()
         if root is None:  # else its forward pass begins now
