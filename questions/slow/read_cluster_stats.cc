@@ -84,6 +84,10 @@ absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run, std::vecto
   for (const StopwatchStats& of_rank : stats) {
     if (!info.ok()) world_size = std::max(world_size, std::min(of_rank.world_size(), kMaxWorldSize));
   }
+  // Where it is not known which ranks do like work, none is compared with others.
+  for (int rank = 0; like_work.size() < static_cast<size_t>(world_size); ++rank) {
+    like_work.push_back(absl::StrCat("rank ", rank));
+  }
   ClusterStats cluster = MergeStats(stats, world_size, like_work);
   AddWhatWasGathered(run_dir, &cluster, &notes);
   if (problems != nullptr) *problems = notes;

@@ -89,6 +89,29 @@ TEST_F(ReadClusterStatsTest, FileOfAnotherRankIsNotTaken) {
   }
 }
 
+// It may be of another stage of a pipeline.
+TEST_F(ReadClusterStatsTest, NoRankIsSlowWhereItIsNotKnownWhichDoLikeWork) {
+  for (int rank = 0; rank < 3; ++rank) {
+    StopwatchStats stats;
+    ASSERT_TRUE(stats.ParseFromString(*ReadFile(StatsPath(rank))));
+    stats.mutable_measurements(0)->set_collective(true);
+    SteadyTimeStats& work = *stats.mutable_own_work()->mutable_time()->mutable_all();
+    work.set_seconds(rank == 2 ? 0.09 : 0.01);
+    work.set_standard_error(1e-6);
+    work.set_degrees_of_freedom(7);
+    ASSERT_TRUE(WriteFileAtomically(StatsPath(rank), stats.SerializeAsString()).ok());
+  }
+  EXPECT_EQ(Read(run_dir_).straggler().rank(), 2);
+  RunInfo info;
+  info.set_world_size(3);
+  info.mutable_config()->mutable_stopwatch()->add_work_differs_along("no axis");
+  ASSERT_TRUE(WriteRunInfo(run_dir_, info).ok());
+  EXPECT_FALSE(Read(run_dir_).has_straggler());
+  std::filesystem::remove(run_dir_ + "/run.json");
+  EXPECT_FALSE(Read(run_dir_).has_straggler());
+  EXPECT_FALSE(Read(run_dir_).has_detectable());
+}
+
 TEST_F(ReadClusterStatsTest, ALastRankThatLeftNothingIsMissedWithoutRunJsonToo) {
   std::filesystem::remove_all(RankDirectory(run_dir_, 2));
   ASSERT_TRUE(WriteFileAtomically(run_dir_ + "/run.json", "{").ok());
