@@ -59,6 +59,9 @@ _PEERS = {"send": "send", "recv": "receive"}
 # Those that a stage of a pipeline written by hand begins with, while the stage before waits in its first forward pass.
 _BETWEEN_STAGES = {*_PEERS, "batch_isend_irecv"}
 
+# Why replicas may differ, as those of local SGD do between two averages.
+OWN_HOOK = "a communication hook of the program's own decides what replicas share"
+
 # The measurement from DDP's last bucket on, whose gradients a rank has computed, to the end of the backward pass.
 GRADIENTS = "dist.gradients"
 

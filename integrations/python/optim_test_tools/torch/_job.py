@@ -17,7 +17,7 @@ from .._errors import Error
 from .._run import ranks
 from .._stopwatch import Stopwatch
 from . import _hooks, _modules
-from ._collectives import group_ranks
+from ._collectives import OWN_HOOK, group_ranks
 
 Config = Union[None, str, "os.PathLike[str]", Mapping[str, Any]]
 
@@ -26,6 +26,9 @@ _CHECK_EVERY = 100
 _HANG_SECONDS = 120.0
 # Ranks come to the first forward pass at different times: data are read, kernels are compiled.
 _SECONDS_TO_MEET = 600.0
+
+# Parts of "state." that ranks share whatever their gradients are.
+_STATE_BUT_NORMS = ("counts", "learning_rates_so_far", "options", "requires_grad", "training")
 
 # Counts observers, which all ranks make in one order.
 _numbers = itertools.count()
@@ -104,8 +107,9 @@ def _default_check(root: torch.nn.Module, world_size: int, observer: Any) -> Opt
     replicated = ["state.*"]
     if ddp is not None and len(group_ranks(ddp.process_group)) == world_size:
         ignored = set(getattr(ddp, "parameters_to_ignore", ()))
-        if observer.collectives.has_own_hook(ddp):  # as of local SGD, whose ranks differ between two averages
-            observer.say("parameters are not checked, as a communication hook of the program's own decides what replicas share")
+        if observer.collectives.has_own_hook(ddp):
+            replicated = [f"state.{name}*" for name in _STATE_BUT_NORMS]
+            observer.say(f"parameters are not checked, as {OWN_HOOK}")
         elif ignored:  # as experts of which each rank has its own
             kept = [p for name, p in ddp.module.named_parameters() if name not in ignored]
             replicated += [f"parameters.{observer.models.name_of(p)}" for p in kept]

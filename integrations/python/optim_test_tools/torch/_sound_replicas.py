@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from . import _hooks
-from ._collectives import all_ranks, group_ranks
+from ._collectives import OWN_HOOK, all_ranks, group_ranks
 from ._sound_record import RULES
 from ._sound_reductions import Reductions
 from ._sound_training import LOOKED_INTO_ITERATIONS, Training, hash_text, is_rich, parameters_of, sample_digest, sums
@@ -144,7 +144,9 @@ class Replicas:
             self._fact("reductions_differ", "counts", self._roll("counts", counts))
             # Between two averages of local SGD, ranks differ on purpose.
             shares = self._training.shares_parameters and not self._reductions.was_local
-            if self._training.norms and shares:
+            if self._training.norms and any(map(self._training.collectives.has_own_hook, self._training.living_ddps())):
+                self._training.not_checked("clip_norms_differ", OWN_HOOK)
+            elif self._training.norms and shares:
                 self._fact("clip_norms_differ", "gradient norms", self._roll("norms", ", ".join(self._training.norms)))
             for name, value in self._gradients.items() if shares else ():
                 self._fact("gradients_differ", name, value)
@@ -194,8 +196,7 @@ class Replicas:
             if group_ranks(ddp.process_group) != self._training.group:
                 continue
             if self._training.collectives.has_own_hook(ddp):
-                reason = "a communication hook of the program's own decides what replicas share"
-                self._training.record.not_checked("replicas_differ", reason)
+                self._training.record.not_checked("replicas_differ", OWN_HOOK)
                 continue
             ignored = set(getattr(ddp, "parameters_to_ignore", ()))
             found += [p for name, p in ddp.module.named_parameters() if name not in ignored and not _hooks.is_sharded(p)]
