@@ -88,7 +88,6 @@ class Observed:
             stats = json.load(file)
         return int(stats["num_measured_iters"]), {m["name"]: int(m["per_interval"]["count"]) for m in stats["measurements"]}
 
-
     def verdicts(self):
         """Returns the lines of the cross-checks of this rank."""
         lines = []

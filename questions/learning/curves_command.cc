@@ -221,7 +221,7 @@ void AddCurvesCommand(const CommandLine& line) {
   command->add_option("--html", flags->html,
                       "Also writes a page for the browser with the curves, in one file");
   command->footer(
-      "Exit code: 0 B is as good or better, 1 worse, B's one run diverged, or another metric differs, 2 "
+      "Exit code: 0 B is as good or better, 1 worse, B's one run is not finite, or another metric differs, 2 "
       "cannot tell.\n"
       "Examples:\n"
       "  ott curves 'out/reference_*' --- 'out/fp8_*'\n"

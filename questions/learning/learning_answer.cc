@@ -132,13 +132,16 @@ std::string DescribeEvent(const Event& event, const std::string& x_name) {
   }
 }
 
-bool HasOnlyOneSideOf(const LearningVerdict& verdict, bool is_b) {
-  bool there = false, elsewhere = false;
+// Returns true if a run of B is not finite, and no run of A failed. That one ends worse than it began may be
+// chance.
+bool OnlyBIsNotFinite(const LearningVerdict& verdict) {
+  bool b_is_not_finite = false;
   for (const Event& event : verdict.events()) {
-    if (event.kind() != Event::NOT_FINITE && event.kind() != Event::DIVERGED) continue;
-    (event.is_b() == is_b ? there : elsewhere) = true;
+    const bool is_not_finite = event.kind() == Event::NOT_FINITE;
+    if (!event.is_b() && (is_not_finite || event.kind() == Event::DIVERGED)) return false;
+    b_is_not_finite |= is_not_finite;
   }
-  return there && !elsewhere;
+  return b_is_not_finite;
 }
 
 bool AnotherMetricDiffers(const LearningVerdict& verdict) {
@@ -150,7 +153,7 @@ Answer::Finding FindingOfLearning(const LearningVerdict& verdict) {
   const LearningVerdict::Kind kind = verdict.metrics(0).kind();
   if (kind == LearningVerdict::WORSE) return Answer::BAD;
   // A single run can be said to have failed, whatever is to blame.
-  if (verdict.num_b() == 1 && HasOnlyOneSideOf(verdict, true)) return Answer::BAD;
+  if (verdict.num_b() == 1 && OnlyBIsNotFinite(verdict)) return Answer::BAD;
   if (kind == LearningVerdict::BETTER) return Answer::GOOD;
   if (AnotherMetricDiffers(verdict)) return Answer::BAD;
   return kind == LearningVerdict::AS_GOOD ? Answer::GOOD : Answer::CANNOT_TELL;

@@ -206,21 +206,21 @@ TEST(AnswerLearning, EventsOtherMetricsAndNotesFollow) {
 // A run that failed is bad news if only B's did, and another metric that differs is where loss is as good.
 TEST(AnswerLearning, OtherBadNewsIsBadUnlessLossIsBetter) {
   const auto finding = [](LearningVerdict::Kind kind, int num_b, bool a_failed, bool b_failed,
-                          bool other_differs) {
+                          bool other_differs, Event::Kind of_b = Event::NOT_FINITE) {
     LearningVerdict verdict = WorseLoss();
     verdict.set_num_b(num_b);
     verdict.mutable_metrics(0)->set_kind(kind);
     for (const bool is_b : {false, true}) {
       Event& event = *verdict.add_events();
       event.set_is_b(is_b);
-      event.set_kind(!(is_b ? b_failed : a_failed) ? Event::ONCE_NOT_FINITE
-                     : is_b                        ? Event::DIVERGED
-                                                   : Event::NOT_FINITE);
+      event.set_kind(!(is_b ? b_failed : a_failed) ? Event::ONCE_NOT_FINITE : is_b ? of_b : Event::DIVERGED);
     }
     if (other_differs) verdict.add_metrics()->set_kind(LearningVerdict::DIFFERENT);
     return AnswerLearning(verdict).finding();
   };
   EXPECT_EQ(finding(LearningVerdict::CANNOT_TELL, 1, false, true, false), Answer::BAD);
+  EXPECT_EQ(finding(LearningVerdict::CANNOT_TELL, 1, false, true, false, Event::DIVERGED),
+            Answer::CANNOT_TELL);
   EXPECT_EQ(finding(LearningVerdict::CANNOT_TELL, 1, true, true, false), Answer::CANNOT_TELL);
   EXPECT_EQ(finding(LearningVerdict::CANNOT_TELL, 1, true, false, false), Answer::CANNOT_TELL);
   EXPECT_EQ(finding(LearningVerdict::CANNOT_TELL, 2, false, true, false), Answer::CANNOT_TELL);

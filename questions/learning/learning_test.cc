@@ -92,6 +92,18 @@ TEST_F(Learning, OtherSeedsAreSeldomWorseOrBetter) {
   EXPECT_LE(different, 9);
 }
 
+TEST_F(Learning, OneRunIsSeldomBadWhereNothingIsLearnt) {
+  const auto flat = [](double) { return 1.0; };
+  for (const int num_a : {2, 3, 9}) {
+    int num_bad = 0;
+    for (int trial = 0; trial < 300; ++trial) {
+      const LearningVerdict verdict = Ask(Runs("a", num_a, random_, flat), Runs("b", 1, random_, flat));
+      num_bad += AnswerLearning(verdict).finding() == Answer::BAD;
+    }
+    EXPECT_LE(num_bad, 9) << num_a;
+  }
+}
+
 TEST_F(Learning, ALossBeyondAStatedMarginIsNeverAsGoodHoweverFewRunsHaveIt) {
   const auto far = [](double x) { return FallingLoss(x) + 20; };
   LearningOptions in_metric, in_steps;
