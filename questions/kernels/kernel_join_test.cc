@@ -29,11 +29,6 @@ struct Joined {
   Profile profile;
   KernelJoin join;
 
-  Joined() = default;
-  explicit Joined(const CaptureSql& sql) {
-    profile = ReadProfile(sql.Write("join.sqlite")).value();
-    Join();
-  }
   void Join() { join = JoinKernels(&profile); }
 
   const KernelJoin::Launch& launch(size_t kernel) const {
@@ -327,7 +322,8 @@ TEST(KernelJoin, AMillionNestedRangesAreJoined) {
           "'aten::mm', " +
           std::to_string(GlobalTid(1, 11)) + " FROM n;");
   for (int i = 0; i < 100; ++i) sql.Kernel(1, 11, 2000000 + i, 5000000 + i, 1, "k", i);
-  const Joined joined(sql);
+  Joined joined{ReadProfile(sql.Write("join.sqlite")).value(), {}};
+  joined.Join();
   EXPECT_EQ(joined.profile.num_ranges, 1000000);
   for (size_t i = 0; i < 100; ++i) EXPECT_EQ(joined.state(i), State::kOp);
 }
