@@ -251,7 +251,10 @@ struct Scene {
         if (num_points > 1 && random() % 40 == 0) curves.curves[metric].back().y = NAN;
       }
     }
-    if (a.size() + b.size() == 2 && random() % 2 == 0) b[0].curves = a[0].curves;
+    if (a.size() + b.size() == 2 && random() % 2 == 0) {
+      if (num_points > 1 && what % 2 == 0) a[0].curves[metric].back().y = NAN;
+      b[0].curves = a[0].curves;
+    }
     options.error = draw({0.01, 0.05, 0.2});
     if (random() % 4 == 0) options.margin = draw({0.01, 0.1, 1});
     if (!options.margin && random() % 4 == 0) options.margin_share = draw({0.05, 0.3, 3});
