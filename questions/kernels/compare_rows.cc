@@ -67,7 +67,10 @@ std::string FormatSums(const std::string& what, const Sums& sums, size_t limit) 
 
 std::string CompareRows(const ComparedRows& current, const ComparedRows& base,
                         const ProfTableOptions& options, size_t limit) {
-  const bool by_step = current.num_steps > 0 && base.num_steps > 0;
+  const bool tells_steps = current.num_steps > 0 && base.num_steps > 0;
+  // A part of the time has fewer steps.
+  const bool by_step =
+      tells_steps && options.phase.empty() && options.begin_seconds <= 0 && options.end_seconds < 0;
   Sums ops, kernels;
   std::pair<Sum, Sum> all;
   const auto add_to = [](double nanoseconds, double weight, Sum* sum) {
@@ -94,7 +97,7 @@ std::string CompareRows(const ComparedRows& current, const ComparedRows& base,
                                   Signed(all.second.nanoseconds - all.first.nanoseconds));
   if (by_step) {
     absl::StrAppend(&text, ", a step (of ", base.num_steps, " and ", current.num_steps, ")");
-  } else if (current.num_steps != base.num_steps) {
+  } else if (!tells_steps && current.num_steps != base.num_steps) {
     absl::StrAppend(&text, "; only one of them tells its steps (ProfilerStep#), so these are sums of each");
   }
   return absl::StrCat(text, "\n\n", FormatSums("op", ops, limit), "\n",

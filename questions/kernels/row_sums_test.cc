@@ -336,5 +336,25 @@ TEST(CompareRows, AreSumsOfBothSidesByStepIfBothTellSteps) {
   }
 }
 
+TEST(CompareRows, AreNotByStepWhereOnlyAPartOfTheTimeCounts) {
+  std::mt19937 random(3);
+  AnyRows rows(random);
+  rows.rows.resize(1);
+  rows.rows[0].start = 1000;
+  rows.rows[0].sil = 3000;
+  rows.rows[0].phase = "ProfilerStep#1";
+  const auto first_line = [&](const ProfTableOptions& options) {
+    return Lines(CompareRows({&rows, 3}, {&rows, 3}, options, 1))[0][0];
+  };
+  ProfTableOptions all, phase, begin, end;
+  phase.phase = "ProfilerStep#1";
+  begin.begin_seconds = 1e-6;
+  end.end_seconds = 2e-6;
+  EXPECT_EQ(first_line(all),
+            "kernels, copies and memsets: 1 us before, 1 us after, +0 s, a step (of 3 and 3)");
+  for (const ProfTableOptions& part : {phase, begin, end})
+    EXPECT_EQ(first_line(part), "kernels, copies and memsets: 3 us before, 3 us after, +0 s");
+}
+
 }  // namespace
 }  // namespace ott::kernels
