@@ -328,7 +328,7 @@ TEST_F(ReferenceCheckTest, AShardIsComparedWithItsPartOfTheWhole) {
 TEST_F(ReferenceCheckTest, TheLastRankOfFewElementsHasNone) {
   Write(ValueMap{{"w", TensorView(experts_.data(), {5})}});
   const auto check =
-      ReferenceCheck::Create(Config("sharded { paths: 'w' along: 'part' }"), Meshes(/*num_parts=*/4));
+      ReferenceCheck::Create(Config("sharded { paths: 'w' along: 'part' }"), MeshOf("replica", 1, "part", 4));
   const auto check_last = [&](int64_t size) {
     return check->Check(kIteration, 3, ValueMap{{"w", TensorView(experts_.data(), {size})}}, nullptr);
   };
