@@ -177,12 +177,11 @@ TEST(ProfTable, ColumnsHaveTheirWidths) {
   EXPECT_EQ(
       Table().Write(options),
       "idx     seq     altseq  pid      tid          rank layer      phase           trace                   "
-      "  "
-      "dir   sub mod             op              calls            kernel           name             "
-      "params           odd shapes           types            strides          inputs           dtype    "
-      "start        sil        call       share   tc  device stream grid         blocks   block        "
-      "flops        bytes        tflops   gbps     ai       peak    roof    algbw    busbw    latency    "
-      "gap        join\n");
+      "  dir   sub mod             op              calls            kernel           name             params "
+      "          odd shapes           types            strides          inputs           dtype    start      "
+      "  sil        call       share   tc  device stream grid         blocks   block        flops        "
+      "bytes        tflops   gbps     ai       peak    roof    algbw    busbw    latency    gap        "
+      "join\n");
 }
 
 TEST(ProfTable, FiltersSortsAndGroups) {

@@ -20,11 +20,9 @@ using ::testing::HasSubstr;
 // one's backward.
 constexpr char kKernel[] =
     "{'kShortName': 'volta_sgemm', 'kDuration': %d, 'layer': ['encoder'], 'trace': ['main.py:12'], "
-    "'reprMarkers': [], "
-    "'marker': %s, 'seqMarker': ['%s'], 'seqId': [%d], 'subSeqId': %d, 'altSeqId': [], 'dir': '%s', "
-    "'mod': ['torch.nn.functional'], 'op': ['linear'], 'tid': %d, 'device': 0, 'stream': 7, 'grid': (1, 2, "
-    "3), "
-    "'block': (32, 1, 1), 'kLongName': '%s'}\n";
+    "'reprMarkers': [], 'marker': %s, 'seqMarker': ['%s'], 'seqId': [%d], 'subSeqId': %d, 'altSeqId': [], "
+    "'dir': '%s', 'mod': ['torch.nn.functional'], 'op': ['linear'], 'tid': %d, 'device': 0, 'stream': 7, "
+    "'grid': (1, 2, 3), 'block': (32, 1, 1), 'kLongName': '%s'}\n";
 constexpr char kMarker[] = R"(["{'mod': 'torch.nn.functional', 'op': 'linear', 'args': [)"
                            R"({'name': '', 'type': 'tensor', 'shape': (32, 64), 'dtype': 'float32'}, )"
                            R"({'name': '', 'type': 'tensor', 'shape': (128, 64), 'dtype': 'float32'}]}"])";

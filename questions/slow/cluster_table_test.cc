@@ -175,8 +175,7 @@ TEST(SlowRankLines, SayWhoIsSlowSinceWhenAndWhyOrWhyNobodyIsNamed) {
               slow_measurements { name: "load" rank: 1 slower_by: 1 until_iteration: 60 })",
            {works + " since iteration 140" + in_forward,
             "step: rank 1 () takes 20.0% longer than the others (0.0 to 0.0%) in iterations 20 to 59, 0.0% "
-            "of "
-            "an iteration",
+            "of an iteration",
             "load: rank 1 () takes 2.0 times the others' time (1.0 to 1.0) until iteration 59, 0.0% of an "
             "iteration"}},
           {straggler(R"(parts { measurement: "a" excess_seconds: 0.006 }
@@ -196,8 +195,7 @@ TEST(SlowRankLines, SayWhoIsSlowSinceWhenAndWhyOrWhyNobodyIsNamed) {
           {R"(cpu_taken { num_watched: 4 num_taken: 2 ranks { rank: 2 host: "vm" share: 0.41 } ranks { share: 0.2 } })",
            {too_few,
             "overloaded machine: others had the CPU of 2 of 4 ranks for 10% of their work and more (most: "
-            "41%, "
-            "rank 2 (vm)), which counts as nobody's"}},
+            "41%, rank 2 (vm)), which counts as nobody's"}},
           {R"(misuses { kind: "End\n" count: 1 ranks: "rank 2" } misuses { kind: "Start" count: 4 ranks: "ranks 1, 3" })",
            {too_few, refused + "End\\n, 1 time on rank 2", refused + "Start, 4 times on ranks 1, 3"}}}) {
     EXPECT_THAT(SlowRankLines(Stats(more)), ElementsAreArray(lines)) << more;

@@ -122,8 +122,7 @@ TEST(ToWholes, AStackOfLayersIsTakenApart) {
   stacked.set_dim(2);
   EXPECT_EQ(
       ToWholes(tree, layout, &problems).status().message(),
-      "stacked { path: \"*layers.mlp.{of}\" }: 'model.layers.mlp.weight' is [2, 3] and has no dimension "
-      "2");
+      "stacked { path: \"*layers.mlp.{of}\" }: 'model.layers.mlp.weight' is [2, 3] and has no dimension 2");
   stacked.set_each("{layer}");
   EXPECT_THAT(ToWholes(tree, layout, &problems).status().message(), HasSubstr("{layer}"));
 }
