@@ -22,7 +22,6 @@
 #include "ott/questions/saved/timeline.h"
 #include "ott/questions/saved/timeline_job.h"
 #include "ott/questions/saved/what_if.h"
-#include "ott/questions/saved/what_if_text.h"
 
 namespace ott::saved {
 namespace {
@@ -188,17 +187,6 @@ TEST_F(WhatIfTest, NothingIsToBeMendedWhereAllAreAlike) {
   // stage 0, each after its transfer; the last reduction and the optimizer.
   const int microseconds = 100 + 2 * (10 + 100) + 200 + 2 * (10 + 200) + 10 + 50;
   EXPECT_NEAR(answer.measured_seconds(), microseconds * 1e-6, 1e-9);
-}
-
-TEST_F(WhatIfTest, OneSlowRankIsBlamed) {
-  const WhatIfAnswer answer = Ask(WithSlowRank());
-  EXPECT_EQ(answer.verdict(), WHAT_IF_RANKS) << answer.conclusion();
-  EXPECT_THAT(answer.blamed_ranks(), ElementsAre(1));
-  EXPECT_GT(answer.worst_ranks_share(), 0.9);
-  ASSERT_GT(answer.repairs_size(), 0);
-  EXPECT_EQ(answer.repairs(0).name(), "rank 1's excess in \"forward-compute\"");
-  EXPECT_THAT(FormatWhatIfLine(answer),
-              HasSubstr("without rank 1's excess in \"forward-compute\" a step takes"));
 }
 
 TEST_F(WhatIfTest, UnknownNamesInAQuestionAreRefusedWithWhatThereIs) {
