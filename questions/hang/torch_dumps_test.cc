@@ -55,17 +55,6 @@ TEST_P(TorchDumps, AHostThatStandsNeverCame) {
   }
 }
 
-TEST_P(TorchDumps, ADeviceThatDiedNeverLeft) {
-  Dumps dumps;
-  for (int rank = 0; rank < 4; ++rank) {
-    dumps[rank].Enqueued(14).Completed(rank == 1 ? 10 : 12);
-    for (int i = rank == 1 ? 11 : 13; i <= 14; ++i) dumps[rank].Entry(i, "all_reduce", "scheduled");
-  }
-  const HangVerdict verdict = Diagnose(dumps, GetParam());
-  EXPECT_THAT(verdict.culprits(), ElementsAre(1));
-  EXPECT_EQ(verdict.verdict(), "rank 1 never left all_reduce #11 of group 7 (dp)");
-}
-
 TEST_P(TorchDumps, ADeviceThatSleepsNeverBegan) {
   Dumps dumps;
   for (int rank = 0; rank < 4; ++rank) {
