@@ -223,7 +223,8 @@ TEST(Compare, EachMeasurementIsWhatTheRulesSayWithItsShareOfTheError) {
     const bool in_turn = chance.Coin() && samples.a.size() % 2 == 0;
     if (in_turn) RunInBlocks(&samples);
     // Blocks of one side alone tell nothing.
-    if (in_turn && chance.Below(4) == 0) samples.b[chance.Below(samples.b.size())].block.reset();
+    if (in_turn && chance.Below(4) == 0)
+      (seed % 2 == 0 ? samples.a : samples.b)[chance.Below(samples.b.size())].block.reset();
     if (!in_turn && chance.Coin()) samples.b.resize(1 + chance.Below(samples.b.size()));
     // Some iterations of B may have become slower than the others.
     const size_t num_iterations = chance.Coin() ? 1 : 9;
