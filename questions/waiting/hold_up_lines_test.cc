@@ -34,7 +34,7 @@ TracedJob Job() {
 
 TEST(HoldUpLines, SayWhoOrThatNobodyIsOrWhyItCannotBeTold) {
   TracedJob alone = Job(), unmatched = Job(), ungrouped = Job(), found = Job(), short_trace = Job(),
-            no_steps = Job(), varying = Job(), varying_without_steps = Job(), apart = Job();
+            no_steps = Job(), varying = Job(), varying_without_steps = Job(), apart = Job(), partly = Job();
   for (TracedJob* job : {&alone, &unmatched, &ungrouped, &short_trace, &no_steps})
     job->hold_ups.detectable_share = std::numeric_limits<double>::infinity();
   alone.ranks.resize(1);
@@ -46,6 +46,7 @@ TEST(HoldUpLines, SayWhoOrThatNobodyIsOrWhyItCannotBeTold) {
   no_steps.has_steps = false;
   no_steps.hold_ups.most_steps = 0;
   apart.clocks[1].is_known = false;
+  partly.num_partly_traced = 1;
   varying.hold_ups.detectable_share = 0.6;
   varying_without_steps.hold_ups.detectable_share = 0.6;
   varying_without_steps.has_steps = false;
@@ -71,6 +72,8 @@ TEST(HoldUpLines, SayWhoOrThatNobodyIsOrWhyItCannotBeTold) {
            {varying_without_steps, unknown + ": only a rank that costs 60% of the trace would",
             Answer::CANNOT_TELL},
            {apart, unknown + ": not all traced ranks have collectives in common", Answer::CANNOT_TELL},
+           {partly, unknown + ": ranks that come to the same collectives are not traced",
+            Answer::CANNOT_TELL},
            {Job(), "no rank holds the others up; one that costs 3.1% of a step would have been found",
             Answer::GOOD}}) {
     EXPECT_THAT(HoldUpLines(job)[0], ::testing::StartsWith(line));

@@ -94,8 +94,11 @@ class JobBuilder {
       is_aligned &= clocks_[part.trace].is_known;
       ranks.push_back(traces_[part.trace].rank);
     }
+    // Ranks without a trace may come later still.
+    const bool all_are_traced = kind.group_size <= static_cast<int>(ranks.size());
+    job_.num_partly_traced += !all_are_traced;
     // Collectives of one unknown group would be taken for those of another.
-    if (is_aligned && ranks.size() > 1 && !kind.group.empty())
+    if (is_aligned && all_are_traced && ranks.size() > 1 && !kind.group.empty())
       hold_ups_.Add({kind.name, kind.group_name(), GroupOf(kind)}, collective.step, ranks, last_rank,
                     last - next_to_last);
     ++sum.last[last_rank];
@@ -285,6 +288,8 @@ std::string FormatNoHoldUp(const TracedJob& job) {
   const TracedHoldUps& hold_ups = job.hold_ups;
   if (!AllShareCollectives(job))
     return "cannot tell who waits for whom: not all traced ranks have collectives in common";
+  if (job.num_partly_traced > 0)
+    return "cannot tell who waits for whom: ranks that come to the same collectives are not traced";
   if (hold_ups.most_steps < kMinStepsOfHoldUp) {
     return job.has_steps ? absl::StrCat("cannot tell who waits for whom: all ranks have collectives in ",
                                         hold_ups.most_steps, " steps, and ", kMinStepsOfHoldUp,
@@ -346,7 +351,7 @@ Answer AnswerHoldUps(const TracedJob& job) {
   Answer answer = MakeAnswer(kQuestion);
   if (!job.hold_ups.found.empty()) {
     answer.set_finding(Answer::BAD);
-  } else if (job.hold_ups.CanTell() && AllShareCollectives(job)) {
+  } else if (job.hold_ups.CanTell() && AllShareCollectives(job) && job.num_partly_traced == 0) {
     answer.set_finding(Answer::GOOD);
   } else if (job.ranks.size() > 1) {
     answer.set_finding(Answer::CANNOT_TELL);

@@ -142,6 +142,7 @@ std::vector<TraceSummary> DrawTraces(std::mt19937_64& random) {
   };
   std::vector<TraceSummary> traces(static_cast<size_t>(3 + draw(2)));
   const int64_t num_steps = 12 * draw(3), late = draw(3) * 5 * kMillisecond, num_groups = 2 + draw(2);
+  const int64_t first_size = draw(4);
   const bool is_alone = draw(4) == 0, is_unknown = draw(4) == 0;
   std::vector<int64_t> ahead;
   for (size_t i = 0; i < traces.size(); ++i) {
@@ -160,7 +161,7 @@ std::vector<TraceSummary> DrawTraces(std::mt19937_64& random) {
         const bool is_apart = is_alone && i == 1 && kind.name == "allreduce";
         kind.group_ranks = is_apart ? "[1]" : "[3, 5, 7]";
         kind.in_elements = kind.out_elements = 1000 + draw(40) / 39;
-        kind.group_size = 3;
+        kind.group_size = static_cast<int>(2 + (first_size + group) % 4);
         kind.dtype = "float32";
       }
     }
@@ -193,7 +194,7 @@ TEST(TracedJob, SumsAndHoldUpsAreThoseOfTheDefinition) {
     std::map<std::string, CollectiveSum> sums;
     std::map<std::string, std::map<int, int64_t>> last_of;
     HoldUpFinder finder;
-    int64_t num_matched = 0, num_incomplete = 0, num_unlike = 0;
+    int64_t num_matched = 0, num_incomplete = 0, num_unlike = 0, num_partly_traced = 0;
     for (const Collective& one : collectives) {
       const size_t expected = ranks_of[group_of(*one.kind)];
       const std::string key =
@@ -223,7 +224,9 @@ TEST(TracedJob, SumsAndHoldUpsAreThoseOfTheDefinition) {
       sum.wait += waited / static_cast<int64_t>(came.size());
       sum.longest_wait = std::max(sum.longest_wait, came.back().first - came[0].first);
       ++last_of[key][came.back().second];
-      if (is_known && came.size() >= 2 && !one.kind->group.empty())
+      const bool all_are_traced = one.kind->group_size <= static_cast<int>(came.size());
+      num_partly_traced += !all_are_traced;
+      if (is_known && all_are_traced && came.size() >= 2 && !one.kind->group.empty())
         finder.Add({one.kind->name, one.kind->group_name(), group_of(*one.kind)}, one.step, ranks,
                    came.back().second, came.back().first - came[came.size() - 2].first);
     }
@@ -244,8 +247,8 @@ TEST(TracedJob, SumsAndHoldUpsAreThoseOfTheDefinition) {
     EXPECT_TRUE(std::is_sorted(
         job.collectives.begin(), job.collectives.end(),
         [](const auto& a, const auto& b) { return a.transfer + a.wait > b.transfer + b.wait; }));
-    EXPECT_EQ(std::tie(job.num_matched, job.num_incomplete, job.num_unlike),
-              std::tie(num_matched, num_incomplete, num_unlike));
+    EXPECT_EQ(std::tie(job.num_matched, job.num_incomplete, job.num_unlike, job.num_partly_traced),
+              std::tie(num_matched, num_incomplete, num_unlike, num_partly_traced));
     HoldUpOptions options;
     int64_t num_steps = 0;
     double work = 0;
