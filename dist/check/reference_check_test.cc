@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "dist/check/ranks_for_test.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -308,6 +309,22 @@ TEST_F(ReferenceCheckTest, WhatCannotBeReachedIsNotComparedAndSaysWhy) {
   for (const std::string& reference : {dir_ + "/none", loop, std::string(100000, 'x')}) {
     any.set_reference_run(reference);
     EXPECT_THAT(reason(any, 1), HasSubstr("reference: "));
+  }
+}
+
+TEST_F(ReferenceCheckTest, EachTensorOfAListIsCompared) {
+  const float other[] = {0.25f, 0.5f};
+  const auto tree = [&](int changed) -> Value {
+    Value::List layers(3, TensorView(bias_.data(), {2}));
+    if (changed >= 0) layers[changed] = TensorView(other, {2});
+    return ValueMap{{"layers", layers}};
+  };
+  Write(tree(-1));
+  const auto check = ReferenceCheck::Create(Config(""), RankMeshes(1));
+  for (const int changed : {0, 1, 2}) {
+    const CrossCheckVerdict verdict = check->Check(kIteration, 0, tree(changed), nullptr);
+    EXPECT_EQ(verdict.tensor(), absl::StrCat("layers.", changed));
+    EXPECT_EQ(verdict.num_tensors(), 3);
   }
 }
 
