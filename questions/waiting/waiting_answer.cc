@@ -72,7 +72,7 @@ Answer AnswerWaiting(const std::optional<ClusterStats>& stats, bool has_collecti
   answer.set_how_sure(absl::StrFormat(
       "up to %d moments to which all came; where ranks are alike, the rule is to name one in %.2g %% of the "
       "runs; %s",
-      num_intervals, kWorkError * 100,
+      num_intervals, kHoldUpError * 100,
       error_bound == 0 ? "one clock, which all ranks read"
                        : absl::StrCat("two ranks' clocks are compared within ", FormatSeconds(error_bound))));
   return answer;
