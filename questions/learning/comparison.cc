@@ -287,8 +287,14 @@ bool Differs(const PermutedMaximum& found, double value, size_t num_a, size_t nu
   return value > Threshold(found, num_a, num_b);
 }
 
+// Of a set that one run is held against.
+constexpr size_t kFewestRunsOfBand = 5;
+
 // The level of the look that has so many runs a side; 0: none of them could tell.
-double LevelOfLook(size_t runs, const LearningOptions& options) {
+double LevelOfLook(size_t num_a, size_t num_b, const LearningOptions& options) {
+  const size_t runs = std::min(num_a, num_b), others = std::max(num_a, num_b);
+  // A band around so few runs is left by chance more often than is promised.
+  if (runs == 1 && others > 1 && others < kFewestRunsOfBand) return 0;
   if (options.max_runs == 0) return options.error;
   const size_t most = std::max(options.max_runs, runs);
   std::vector<double> information;
@@ -497,7 +503,7 @@ absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& all_a,
   const Sides sides = SidesOf(a, b, name);
   OTT_ASSIGN_OR_RETURN(CommonPoints points, BringToCommonPoints(sides.curves, lower_is_better));
   NoteEnds(sides, points, &verdict);
-  const double level = LevelOfLook(std::min(sides.num_a, sides.num_b()), options);
+  const double level = LevelOfLook(sides.num_a, sides.num_b(), options);
   JudgeFirst(sides, std::move(points), level, options, &verdict);
   std::vector<std::string> others;
   for (const std::string& other : MetricsOfAll(a, b)) {

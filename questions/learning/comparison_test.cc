@@ -60,6 +60,7 @@ struct Oracle {
   }
 
   double Level() const {
+    if (is_one_run() && num_runs < 6) return 0;
     if (options.max_runs == 0) return options.error;
     const size_t runs = std::min(num_a, num_runs - num_a), most = std::max(options.max_runs, runs);
     std::vector<double> information;

@@ -80,7 +80,10 @@ std::string DescribeCannotTell(const LearningVerdict& verdict, const Metric& met
     return text + ": one run a side says nothing about seeds; 5 runs a side may";
   if (HasFailedRunOfB(verdict)) return text + ": with a run that failed, B is never as good";
   if (IsOneRun(verdict)) {
-    text += ": the one run lies inside of the band of the others, which excludes no difference";
+    absl::StrAppend(&text,
+                    metric.level() > 0
+                        ? ": the one run lies inside of the band of the others, which excludes no difference"
+                        : ": one run can be told from five or more");
   } else if (metric.has_share_lost() && metric.level() > 0) {
     absl::StrAppend(&text, ": B loses ", DescribeShare(metric.share_lost(), metric, false),
                     ", and what lies beyond ", DescribeMargin(verdict, metric), " is not excluded");
