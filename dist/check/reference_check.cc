@@ -146,7 +146,7 @@ Value SelectAndSlice(const TensorSelection& selection, int rank, const std::stri
     for (size_t i = 0; i < tree.list().size(); ++i) {
       const bool has_it = current != nullptr && current->is_list() && i < current->list().size();
       const std::string item = JoinPath(path, absl::StrCat(i));
-      // Those that follow keep their place.
+      // Nothing stands for an item that is not checked, so that items after it keep their numbers.
       list.push_back(
           HasSelected(selection, item, tree.list()[i])
               ? SelectAndSlice(selection, rank, item, tree.list()[i], has_it ? &current->list()[i] : nullptr)

@@ -377,7 +377,7 @@ TEST_F(ReferenceCheckTest, AKindThatIsNotThereIsNoPassNorIsNothing) {
   }
 }
 
-// Of images of a selected tensor, and lists of another kind.
+// The tree has an image of a selected tensor, and lists of another kind.
 TEST_F(ReferenceCheckTest, KindsSelectTensorsHoweverTheyWereDumped) {
   const auto check = ReferenceCheck::Create(
       Config("kinds: TENSOR_KIND_PARAMETER tensor_kinds { kind: TENSOR_KIND_PARAMETER paths: ['w', 'v'] }"),

@@ -362,7 +362,7 @@ TEST_F(ReadSideTest, TablesInAnyOrderAreReadByIteration) {
 
 // An iteration of a job begins and ends when all ranks have ended one; a measurement is the mean of those
 // that have it.
-// Of twice as many iterations every second one was kept.
+// The longer run kept every second of its iterations, and so as many as the other.
 TEST_F(ReadSideTest, ARunOfMoreIterationsIsSeenThoughAsManyAreKept) {
   std::vector<std::string> runs;
   for (const int stride : {1, 2}) {

@@ -230,7 +230,7 @@ a=01234 | a#1 | mean:a#1 | a#1 | max:a#1 | a#1
 a=0123 | a#1 | mean:a#1 | a#1 | max:a#1
   HANGING DIFFERENT_OPERATION
   says ; there is no majority, so nobody is blamed
-# Those that have not called it may call it as the minority does.
+# Ranks that have not called it may call it as the minority does.
 a=01234 | a#1 | a#1 | mean:a#1 | |
   HANGING DIFFERENT_OPERATION
 a=01234 | a#1 | a#1 | mean:a#1 | unread | unread

@@ -287,7 +287,7 @@ bool Differs(const PermutedMaximum& found, double value, size_t num_a, size_t nu
   return value > Threshold(found, num_a, num_b);
 }
 
-// Of a set that one run is held against.
+// The least size of a set that one run is held against.
 constexpr size_t kFewestRunsOfBand = 5;
 
 // The level of the look that has so many runs a side; 0: none of them could tell.

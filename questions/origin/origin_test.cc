@@ -352,7 +352,7 @@ TEST_F(OriginOfHandWrittenLogs, KeptTensorsSayHowManyElementsDiffer) {
   EXPECT_FALSE(verdict->estimated());
   EXPECT_NEAR(verdict->relative_difference(), 1 / std::sqrt(30 * 30 + 14), 1e-6);
   EXPECT_EQ(verdict->detail(), "1 of 4 elements, max rel error 0.033");
-  // Those of the operation before are not of an update that only one run has.
+  // An update that only one run has is not told by the tensors of the operation before it.
   EXPECT_TRUE(
       FindIn({"adam! 1 > 2; @1; kept 5 > 6; adam! 1 > 2"}, {"adam! 1 > 2; @1; kept 5 > 6"})->estimated());
   const auto with_nan = FindIn({"kept 10 > 5 30"}, {"kept 10 > 5 nan"});

@@ -84,7 +84,7 @@ absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run, std::vecto
   for (const StopwatchStats& of_rank : stats) {
     if (!info.ok()) world_size = std::max(world_size, std::min(of_rank.world_size(), kMaxWorldSize));
   }
-  // Where it is not known which ranks do like work, none is compared with others.
+  // No rank is compared with others if it is not known which do like work.
   for (int rank = 0; like_work.size() < static_cast<size_t>(world_size); ++rank) {
     like_work.push_back(absl::StrCat("rank ", rank));
   }

@@ -228,7 +228,7 @@ std::map<int, SoundRecord> ReadEvidence(const std::string& run_dir, const std::v
                                         const std::optional<RunInfo>& info,
                                         std::vector<std::string>* problems) {
   std::map<int, SoundRecord> records = ReadSoundRecords(run_dir, ranks, problems);
-  // Where others left a record, a rank without one is missed, unless what it left shows a fault.
+  // A rank without a record is missing if others left one, unless its dumps show a fault.
   const bool none_left_one = records.empty();
   const CrossCheckConfig kinds = info ? info->config().cross_check() : CrossCheckConfig();
   for (const int rank : ranks) {

@@ -172,7 +172,8 @@ TEST(DiskEvidence, ARankWithoutARecordIsMissedWhereOthersLeftOne) {
   EXPECT_THAT(judge().missing_ranks(), ElementsAre(1));
   EXPECT_EQ(judge().kind(), SoundVerdict::CANNOT_TELL);
   EXPECT_THAT(problems, IsEmpty());
-  // What it left may show a fault, and a verdict that cannot be read may be one.
+  // Its dumps show a fault, which is told although it left no record. A line that cannot be read is a
+  // problem.
   crosscheck::WriteTreeForTest(run, 1, 1, ValueMap{{"grads", ValueMap{{"a\n", TensorView(&kNaN, {1})}}}});
   std::ofstream(verdicts, std::ios::app) << R"({"iteration": 2, "outcome": "DIFFE)";
   EXPECT_THAT(ToText(judge()),

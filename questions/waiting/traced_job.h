@@ -48,7 +48,7 @@ struct TracedJob {
   int64_t num_matched = 0;     // collectives that at least two ranks have
   int64_t num_incomplete = 0;  // those that a traced rank of the group lacks
   int64_t num_unlike = 0;      // those of whose message the ranks tell different sizes
-  // Those to which ranks come that are not traced: whoever all wait for may be among these.
+  // Collectives to which ranks without a trace come, too: all may wait for one of these.
   int64_t num_partly_traced = 0;
 };
 
