@@ -38,7 +38,7 @@ void BlockDigest::Add(const char* data, int64_t num_bytes) {
 Digest BlockDigest::Finish() const {
   DigestLane sums = {};
   for (int lane = 0; lane < kDigestLanes; ++lane) {
-    const DigestLane part = FinishDigestLane({lanes_.a[lane], lanes_.b[lane]}, lane);
+    const DigestLane part = DigestPart({lanes_.a[lane], lanes_.b[lane]}, lane);
     sums.a += part.a;
     sums.b += part.b;
   }

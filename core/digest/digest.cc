@@ -46,18 +46,26 @@ Digest DigestOfBlock(absl::Span<const char> block) {
   return digest.Finish();
 }
 
-Digest DigestOfLeaves(DType dtype, absl::Span<const int64_t> shape, absl::Span<const Digest> leaves) {
-  Digest root{internal::DigestKey(1), internal::DigestKey(2)};
-  const auto absorb = [&root](uint64_t low, uint64_t high) {
-    const internal::DigestLane next = internal::AbsorbIntoRoot({root.low, root.high}, {low, high});
-    root = {next.a, next.b};
-  };
+Digest DigestOfHeader(DType dtype, absl::Span<const int64_t> shape) {
+  internal::DigestLane root{internal::DigestKey(1), internal::DigestKey(2)};
+  const auto absorb = [&root](uint64_t word) { root = internal::AbsorbIntoRoot(root, {word, word}); };
   // Names do not change; the enumeration's order might.
-  for (const char c : Name(dtype)) absorb(static_cast<unsigned char>(c), static_cast<unsigned char>(c));
-  absorb(shape.size(), shape.size());
-  for (const int64_t dimension : shape) absorb(dimension, dimension);
-  for (const Digest& leaf : leaves) absorb(leaf.low, leaf.high);
-  return root;
+  for (const char c : Name(dtype)) absorb(static_cast<unsigned char>(c));
+  absorb(shape.size());
+  for (const int64_t dimension : shape) absorb(dimension);
+  return {root.a, root.b};
+}
+
+Digest DigestOfLeaves(DType dtype, absl::Span<const int64_t> shape, absl::Span<const Digest> leaves) {
+  internal::DigestLane sums{};
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const internal::DigestLane part = internal::DigestPart({leaves[i].low, leaves[i].high}, i);
+    sums.a += part.a;
+    sums.b += part.b;
+  }
+  const Digest header = DigestOfHeader(dtype, shape);
+  const internal::DigestLane root = internal::AbsorbIntoRoot({header.low, header.high}, sums);
+  return {root.a, root.b};
 }
 
 absl::StatusOr<TensorDigest> ComputeDigest(const TensorView& tensor) {

@@ -10,8 +10,8 @@
 //   y = b + w      b = lo32(y) * kMultipliers[2] + hi32(y) * kMultipliers[3]
 // (modulo 2^64). Lanes do not depend on each other, so a vector register holds several, and a GPU warp
 // all 32. The leaf's halves are the sums over the lanes of Mix(a) and Mix(b), each keyed by the lane, so in
-// any order; the block's length is mixed into both. The root chains dtype, shape and all leaves (see
-// digest.cc).
+// any order; the block's length is mixed into both. The root chains dtype and shape, and absorbs the sums
+// over the leaves of Mix of their halves, each keyed by the leaf's number (see digest_arithmetic.h).
 
 #ifndef OTT_CORE_DIGEST_DIGEST_H_
 #define OTT_CORE_DIGEST_DIGEST_H_
@@ -67,6 +67,9 @@ Digest DigestOfBlock(absl::Span<const char> block);
 
 // Returns the root of a tensor with these leaves.
 Digest DigestOfLeaves(DType dtype, absl::Span<const int64_t> shape, absl::Span<const Digest> leaves);
+
+// Returns the root before it absorbs leaves.
+Digest DigestOfHeader(DType dtype, absl::Span<const int64_t> shape);
 
 }  // namespace ott
 

@@ -57,10 +57,11 @@ OTT_HOST_DEVICE constexpr DigestLane AbsorbWord(DigestLane state, uint64_t word)
           DigestMultiplyHalves(state.b + word, kDigestBLow, kDigestBHigh)};
 }
 
-// Returns what a lane adds to the low (a) and high (b) half of the leaf.
-OTT_HOST_DEVICE constexpr DigestLane FinishDigestLane(DigestLane state, int lane) {
-  return {DigestMix(state.a + lane * kDigestGolden),
-          DigestMix(state.b + (kDigestLanes + lane) * kDigestGolden)};
+// Returns what a lane adds to the low (a) and high (b) half of its leaf, or a leaf to those of the root, by
+// the lane's number in the leaf or the leaf's in the tensor. So they are added in any order.
+OTT_HOST_DEVICE constexpr DigestLane DigestPart(DigestLane state, uint64_t number) {
+  return {DigestMix(state.a + number * kDigestGolden),
+          DigestMix(state.b + (kDigestLanes + number) * kDigestGolden)};
 }
 
 // Returns the halves of the leaf of a block of this many bytes, from the sums over the lanes.
@@ -68,9 +69,9 @@ OTT_HOST_DEVICE constexpr DigestLane DigestLeaf(DigestLane sums, uint64_t block_
   return {DigestMix(sums.a ^ block_bytes), DigestMix(sums.b + block_bytes)};
 }
 
-// Returns the halves of the root, with one more leaf.
-OTT_HOST_DEVICE constexpr DigestLane AbsorbIntoRoot(DigestLane root, DigestLane leaf) {
-  return {DigestMix((root.a ^ leaf.a) + kDigestGolden), DigestMix((root.b + leaf.b) ^ kDigestGolden)};
+// Returns the halves of the root with one more word each: of dtype and shape, or the sums over the leaves.
+OTT_HOST_DEVICE constexpr DigestLane AbsorbIntoRoot(DigestLane root, DigestLane words) {
+  return {DigestMix((root.a ^ words.a) + kDigestGolden), DigestMix((root.b + words.b) ^ kDigestGolden)};
 }
 
 // Returns up to eight bytes as a little-endian word.
@@ -107,8 +108,7 @@ OTT_HOST_DEVICE inline DigestLane AbsorbStripesIntoLane(DigestLane state, const 
 // All that one lane does for a block. REQUIRES: as of AbsorbStripesIntoLane
 template <bool kAligned>
 OTT_HOST_DEVICE inline DigestLane DigestOfLane(const unsigned char* data, int64_t block_bytes, int lane) {
-  return FinishDigestLane(AbsorbStripesIntoLane<kAligned>(InitialDigestLane(lane), data, block_bytes, lane),
-                          lane);
+  return DigestPart(AbsorbStripesIntoLane<kAligned>(InitialDigestLane(lane), data, block_bytes, lane), lane);
 }
 
 }  // namespace ott::internal

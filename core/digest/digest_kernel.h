@@ -14,7 +14,7 @@ namespace ott::internal {
 cudaError_t LaunchDigestKernel(const void* data, int64_t num_bytes, int64_t block_bytes, uint64_t* leaves,
                                cudaStream_t stream);
 
-// root: in device memory, two words: `low` and `high` chained with all leaves.
+// root: in device memory, two words. low, high: DigestOfHeader()
 cudaError_t LaunchDigestRootKernel(uint64_t low, uint64_t high, const uint64_t* leaves, int64_t num_leaves,
                                    uint64_t* root, cudaStream_t stream);
 

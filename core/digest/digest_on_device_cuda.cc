@@ -35,9 +35,9 @@ class CudaDigest final : public DigestOnDevice {
     OTT_RETURN_IF_ERROR(FromCuda(internal::LaunchDigestKernel(tensor_.data(), tensor_.num_bytes(),
                                                               kDigestBlockBytes, leaves, scratch_.stream()),
                                  "the digest's kernel"));
-    const Digest prefix = DigestOfLeaves(tensor_.dtype(), tensor_.shape(), {});
+    const Digest header = DigestOfHeader(tensor_.dtype(), tensor_.shape());
     OTT_RETURN_IF_ERROR(
-        FromCuda(internal::LaunchDigestRootKernel(prefix.low, prefix.high, leaves, num_leaves_,
+        FromCuda(internal::LaunchDigestRootKernel(header.low, header.high, leaves, num_leaves_,
                                                   leaves + 2 * num_leaves_, scratch_.stream()),
                  "the digest's kernel"));
     return scratch_.Finish();

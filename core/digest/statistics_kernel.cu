@@ -124,7 +124,7 @@ __device__ DigestLane AddBlock(const unsigned char* data, int64_t num_bytes, int
                                              size / static_cast<int64_t>(sizeof(Bits)), signs, lane, totals);
     AddToSums(sum, first_chunk + begin / kChunkBytes, lane, totals);
   }
-  return FinishDigestLane(digest, lane);
+  return DigestPart(digest, lane);
 }
 
 template <bool kAligned, int kElement>
@@ -166,22 +166,30 @@ __global__ void StatisticsKernel(const unsigned char* data, int64_t num_bytes, i
   }
 }
 
-// One warp: the digest is a chain, and what is added is added in order of the blocks.
-__global__ void TotalStatisticsKernel(DigestLane state, const DeviceStatistics* blocks, int64_t num_blocks,
-                                      DeviceStatistics* total) {
+// One warp: floating-point numbers are added in order of the blocks. Unrolled, so that loads do not wait for
+// sums.
+__global__ void TotalStatisticsKernel(DigestLane header, const DeviceStatistics* __restrict__ blocks,
+                                      int64_t num_blocks, DeviceStatistics* __restrict__ total) {
   const int lane = threadIdx.x;
   if (lane < kSums) {
     double sum = 0;
+#pragma unroll 32
     for (int64_t block = 0; block < num_blocks; ++block) sum += blocks[block].sums[lane];
     total->sums[lane] = sum;
   } else if (lane == kSums) {
+    DigestLane sums{};
+#pragma unroll 16
     for (int64_t block = 0; block < num_blocks; ++block) {
-      state = AbsorbIntoRoot(state, {blocks[block].digest[0], blocks[block].digest[1]});
+      const DigestLane part = DigestPart({blocks[block].digest[0], blocks[block].digest[1]}, block);
+      sums.a += part.a;
+      sums.b += part.b;
     }
-    total->digest[0] = state.a;
-    total->digest[1] = state.b;
+    const DigestLane root = AbsorbIntoRoot(header, sums);
+    total->digest[0] = root.a;
+    total->digest[1] = root.b;
   } else if (lane == kSums + 1) {
     LaneTotals totals;
+#pragma unroll 16
     for (int64_t block = 0; block < num_blocks; ++block) {
       totals.squares += blocks[block].squares;
       if (blocks[block].max_abs > totals.max_abs) totals.max_abs = blocks[block].max_abs;

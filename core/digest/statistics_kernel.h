@@ -27,7 +27,7 @@ struct DeviceStatistics {
 cudaError_t LaunchStatisticsKernel(DeviceElement element, const void* data, int64_t num_bytes,
                                    int64_t block_bytes, DeviceStatistics* blocks, cudaStream_t stream);
 
-// total: that of all blocks; its digest is `low` and `high` chained with theirs.
+// total: that of all blocks, its digest the root. low, high: DigestOfHeader()
 cudaError_t LaunchTotalStatisticsKernel(uint64_t low, uint64_t high, const DeviceStatistics* blocks,
                                         int64_t num_blocks, DeviceStatistics* total, cudaStream_t stream);
 

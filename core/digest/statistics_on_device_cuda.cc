@@ -80,12 +80,12 @@ class CudaStatistics final : public StatisticsOnDevice {
   // data: the tensor's elements in row-major order without gaps.
   absl::Status Launch(const TensorView& tensor, const void* data) {
     auto* const blocks = scratch_.As<DeviceStatistics>();
-    const Digest prefix = DigestOfLeaves(tensor.dtype(), tensor.shape(), {});
+    const Digest header = DigestOfHeader(tensor.dtype(), tensor.shape());
     cudaError_t launched =
         internal::LaunchStatisticsKernel(internal::RealElementsOf(tensor.dtype()).element, data,
                                          tensor.num_bytes(), kDigestBlockBytes, blocks, scratch_.stream());
     if (launched == cudaSuccess) {
-      launched = internal::LaunchTotalStatisticsKernel(prefix.low, prefix.high, blocks, num_blocks_,
+      launched = internal::LaunchTotalStatisticsKernel(header.low, header.high, blocks, num_blocks_,
                                                        blocks + num_blocks_, scratch_.stream());
     }
     OTT_RETURN_IF_ERROR(FromCuda(launched, "the kernel of statistics"));

@@ -33,7 +33,7 @@
 namespace ott::internal {
 
 inline constexpr char kOpLogMagic[8] = {'O', 'T', 'T', 'O', 'P', 'L', 'O', 'G'};
-inline constexpr uint32_t kOpLogVersion = 1;
+inline constexpr uint32_t kOpLogVersion = 2;
 inline constexpr uint32_t kOpLogDigestBits = 128;
 
 struct OpLogHeader {
