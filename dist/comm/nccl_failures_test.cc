@@ -53,15 +53,16 @@ class NcclFailures : public ::testing::Test {
   void* memory_ = nullptr;
 };
 
-TEST_F(NcclFailures, ACollectiveThatDiffersHangsUntilItsDeadlineAndIsNamed) {
+TEST_F(NcclFailures, ACollectiveThatDiffersEndsByItsDeadlineAndIsNamed) {
   constexpr auto kDeadline = std::chrono::seconds(3);
   ASSERT_TRUE(g_ranks->Barrier(Late()).ok());
   const auto begin = std::chrono::steady_clock::now();
   const int64_t count = nccl_->rank() == last_ ? kManyElements : 2;
   const absl::Status status = nccl_->AllReduceOnDevice(Reduction::kSum, DType::kInt32, memory_, count,
                                                        nullptr, Deadline::After(kDeadline));
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, kDeadline);
-  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  // NCCL itself may see that what it got is not what it waits for.
+  EXPECT_TRUE(absl::IsUnavailable(status) || std::chrono::steady_clock::now() - begin >= kDeadline);
+  EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) << status;
   const std::string message(status.message());
   EXPECT_THAT(message, HasSubstr("called AllReduceOnDevice #1 (sum of 2 int32)"));
   EXPECT_THAT(message, HasSubstr(Name(last_) + " called AllReduceOnDevice #1 (sum of 4194304 int32)"));
