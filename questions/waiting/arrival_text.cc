@@ -36,13 +36,6 @@ std::string DescribeLast(const ArrivalStats& arrivals) {
   return absl::StrJoin(ranks, "; ");
 }
 
-// Returns what is measured there, and by which ranks.
-std::string ArrivalPlace(const ArrivalStats& arrivals) {
-  const std::string group =
-      arrivals.group().empty() ? "" : absl::StrCat(" of group ", EscapeControlCharacters(arrivals.group()));
-  return absl::StrCat("\"", EscapeControlCharacters(arrivals.name()), "\"", group);
-}
-
 // "all wait for rank 1 (vm) at "loss": 19 ms an iteration (18 ms to 20 ms), 36.7% of it"
 void AddHoldUps(const ClusterStats& stats, std::vector<std::string>* lines) {
   for (const ArrivalStats& arrivals : stats.arrivals()) {
@@ -81,6 +74,12 @@ void AddHiccups(const ClusterStats& stats, std::vector<std::string>* lines) {
 }
 
 }  // namespace
+
+std::string ArrivalPlace(const ArrivalStats& arrivals) {
+  const std::string group =
+      arrivals.group().empty() ? "" : absl::StrCat(" of group ", EscapeControlCharacters(arrivals.group()));
+  return absl::StrCat("\"", EscapeControlCharacters(arrivals.name()), "\"", group);
+}
 
 std::vector<std::string> WaitingLines(const ClusterStats& stats) {
   std::vector<std::string> lines;

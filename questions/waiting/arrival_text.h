@@ -13,6 +13,9 @@ namespace ott {
 // Says who is waited for, and who paused, a line each; empty if nobody.
 std::vector<std::string> WaitingLines(const ClusterStats& stats);
 
+// Returns what is measured there, and by which ranks: "sum" of group dp.
+std::string ArrivalPlace(const ArrivalStats& arrivals);
+
 // Returns a table of collective measurements, and says by which clock it is; empty if no arrivals were
 // gathered. Ends with a newline.
 std::string FormatArrivals(const ClusterStats& stats);

@@ -147,6 +147,7 @@ std::vector<ArrivalStats> ArrivalTracker::Finish(const MeanIteration& of_run,
     FinishLast(measurement, stats);
     if (measurement.is_mixed) continue;
     FindHoldUp(measurement, of_run, false, stats);
+    FindDetectable(measurement, of_run, stats);
     if (!stats.has_hold_up()) FindHoldUp(measurement, recent, true, stats);
     FindHiccups(measurement, of_run.seconds, stats);
   }
@@ -178,31 +179,63 @@ bool ArrivalTracker::AnotherCostsAsMuch(const Measurement& measurement, int rank
   });
 }
 
-void ArrivalTracker::FindHoldUp(const Measurement& measurement, const MeanIteration& iteration,
-                                bool is_recent, ArrivalStats& stats) const {
+ArrivalTracker::HoldUpTest ArrivalTracker::TestOf(const Measurement& measurement,
+                                                  const MeanIteration& iteration, bool is_recent) const {
   const auto num_compared =
       static_cast<double>(measurements_.size()) * static_cast<double>(measurement.num_ranks);
-  const double level = kHoldUpError * (is_recent ? kWindowErrorShare : 1) / num_compared;
-  const double intervals_of_iteration =
-      static_cast<double>(measurement.num_intervals) / measurement.NumIterations();
-  const double least = std::max(kHoldUpIterationShare * iteration.seconds, stats.error_bound());
+  HoldUpTest test;
+  test.level = kHoldUpError * (is_recent ? kWindowErrorShare : 1) / num_compared;
+  test.intervals_of_iteration = static_cast<double>(measurement.num_intervals) / measurement.NumIterations();
+  test.least = std::max(kHoldUpIterationShare * iteration.seconds,
+                        measurement.error_bound / static_cast<double>(measurement.num_intervals));
   // A rank that comes last by what innocent work takes longer does so in each interval; of two ranks each
   // differs.
-  const double spread = std::hypot(std::sqrt(2) * ExpectedSpread(iteration.cpu) / intervals_of_iteration,
-                                   SpreadOfTaken(iteration.cpu) / intervals_of_iteration, kExpectedLateness);
-  const double slowdown = SecondsOfOneSlowdown(iteration.cpu) / intervals_of_iteration;
+  test.spread = std::hypot(std::sqrt(2) * ExpectedSpread(iteration.cpu) / test.intervals_of_iteration,
+                           SpreadOfTaken(iteration.cpu) / test.intervals_of_iteration, kExpectedLateness);
+  test.slowdown = SecondsOfOneSlowdown(iteration.cpu) / test.intervals_of_iteration;
+  return test;
+}
+
+void ArrivalTracker::FindDetectable(const Measurement& measurement, const MeanIteration& iteration,
+                                    ArrivalStats& stats) const {
+  // Medians do not tell of what is in fewer than half of the intervals.
+  const double found_share =
+      1 - static_cast<double>(measurement.num_left) / static_cast<double>(measurement.num_intervals);
+  if (found_share <= 0.5 || iteration.seconds <= 0) return;
+  const HoldUpTest test = TestOf(measurement, iteration, false);
+  std::vector<const OwnTimeRecorder*> costs;
+  if (static_cast<int64_t>(measurement.last.size()) < measurement.num_ranks)
+    costs.push_back(&measurement.cost_of_never_last);
+  for (const auto& [unused_rank, last] : measurement.last) costs.push_back(&last.cost);
+  double most = 0;
+  for (const OwnTimeRecorder* const cost : costs) {
+    const std::optional<SteadyTime> time = cost->Read().all;
+    if (!time.has_value()) return;
+    const Estimate estimate =
+        WithExpectedSpread({0, time->standard_error, time->degrees_of_freedom}, test.spread);
+    most = std::max(most, test.slowdown + estimate.IntervalAt(2 * test.level).high +
+                              kPowerQuantile * estimate.standard_error);
+  }
+  stats.set_detectable_share(std::max(test.least, most * test.intervals_of_iteration / found_share) /
+                             iteration.seconds);
+}
+
+void ArrivalTracker::FindHoldUp(const Measurement& measurement, const MeanIteration& iteration,
+                                bool is_recent, ArrivalStats& stats) const {
+  const HoldUpTest test = TestOf(measurement, iteration, is_recent);
   double most = 0;
   for (const auto& [rank, last] : measurement.last) {
     const OwnTime time = last.cost.Read();
     const std::optional<SteadyTime>& cost = is_recent ? time.window : time.all;
     if (!cost.has_value()) continue;
     const Estimate within_run = {cost->seconds, cost->standard_error, cost->degrees_of_freedom};
-    Estimate estimate = WithExpectedSpread(within_run, spread);
-    estimate.value -= slowdown;
+    Estimate estimate = WithExpectedSpread(within_run, test.spread);
+    estimate.value -= test.slowdown;
     const Caused& caused = is_recent ? last.caused_in_window : last.caused;
     const double seconds = caused.Spared(cost->count, measurement.num_ranks) /
-                           static_cast<double>(cost->count) * intervals_of_iteration;
-    if (estimate.value <= 0 || estimate.PValue() / 2 > level || seconds <= least || seconds <= most) continue;
+                           static_cast<double>(cost->count) * test.intervals_of_iteration;
+    if (estimate.value <= 0 || estimate.PValue() / 2 > test.level || seconds <= test.least || seconds <= most)
+      continue;
     if (AnotherCostsAsMuch(measurement, rank, is_recent)) continue;
     most = seconds;
     const Interval interval = within_run.IntervalAt(kIntervalError);

@@ -110,6 +110,18 @@ class ArrivalTracker {
                           Measurement& measurement);
   static Last& FindLast(int rank, Measurement& measurement);
   static void FinishLast(const Measurement& measurement, ArrivalStats& stats);
+  // What a rank is held to, in seconds an interval but for `least`, which are of an iteration.
+  struct HoldUpTest {
+    double level = 0;  // one-sided, of each test
+    double least = 0;
+    double spread = 0;
+    double slowdown = 0;
+    double intervals_of_iteration = 0;
+  };
+  HoldUpTest TestOf(const Measurement& measurement, const MeanIteration& iteration, bool is_recent) const;
+  // Sets detectable_share.
+  void FindDetectable(const Measurement& measurement, const MeanIteration& iteration,
+                      ArrivalStats& stats) const;
   // is_recent: in the last window instead of the whole run.
   void FindHoldUp(const Measurement& measurement, const MeanIteration& iteration, bool is_recent,
                   ArrivalStats& stats) const;

@@ -16,6 +16,7 @@
 #include "google/protobuf/util/field_comparator.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
+#include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/policy.h"
 #include "ott/core/statistics/rare_excess.h"
 
@@ -155,6 +156,30 @@ void AddHoldUp(const Told& told, int rank, bool is_recent, size_t num_places,
   hold_up.set_share_of_iteration(seconds / iteration.seconds);
 }
 
+// What a rank must cost so that of five normal numbers around it four are beyond what the test takes.
+void AddDetectable(const Told& told, size_t num_places, const ArrivalTracker::MeanIteration& iteration,
+                   ArrivalStats& stats) {
+  const double share_that_waits =
+      1 - static_cast<double>(stats.num_left()) / static_cast<double>(stats.num_intervals());
+  if (share_that_waits <= 0.5) return;
+  double most = 0;
+  for (int rank = 0; rank < told.num_ranks; ++rank) {
+    const std::optional<SteadyTime> mean = CostsOf(told, rank, false).mean;
+    if (!mean) return;
+    const Estimate error =
+        WithExpectedSpread({0, mean->standard_error, mean->degrees_of_freedom},
+                           std::hypot(std::sqrt(2) * ExpectedSpread(iteration.cpu) / told.OfIteration(),
+                                      SpreadOfTaken(iteration.cpu) / told.OfIteration(), kExpectedLateness));
+    const double level = kHoldUpError / static_cast<double>(num_places * told.num_ranks);
+    most = std::max(
+        most, SecondsOfOneSlowdown(iteration.cpu) / told.OfIteration() +
+                  (StudentTQuantile(1 - level, error.degrees_of_freedom) + 0.84) * error.standard_error);
+  }
+  stats.set_detectable_share(std::max({0.02 * iteration.seconds, stats.error_bound(),
+                                       most * told.OfIteration() / share_that_waits}) /
+                             iteration.seconds);
+}
+
 using Place = ArrivalSummary::Place;
 
 // Holds the long waits for a rank, and in which iterations; of waits in a row the first is an event.
@@ -251,6 +276,7 @@ std::vector<ArrivalStats> ByDefinition(const std::vector<ArrivalSummary>& gather
       for (int rank = 0; rank < told.num_ranks; ++rank)
         AddHoldUp(told, rank, is_recent, places.size(), is_recent ? recent : run, stats);
     }
+    if (!told.is_mixed) AddDetectable(told, places.size(), run, stats);
     if (!told.is_mixed) AddHiccups(told, places, run.seconds, stats);
   }
   return all;
@@ -327,7 +353,7 @@ std::string Differences(const ArrivalStats& expected, const ArrivalStats& found)
 TEST(Arrivals, HoldUpsAndHiccupsAreThoseOfTheDefinition) {
   std::mt19937_64 random(1);
   const auto draw = [&](const std::vector<double>& values) { return values[random() % values.size()]; };
-  int num_of_run = 0, num_recent = 0, num_repeated = 0, num_pauses = 0, num_without = 0;
+  int num_of_run = 0, num_recent = 0, num_repeated = 0, num_pauses = 0, num_without = 0, num_untold = 0;
   for (int trial = 0; trial < 800; ++trial) {
     const std::vector<ArrivalSummary> gathers = DrawGathers(random);
     ArrivalTracker::MeanIteration iterations[2];
@@ -345,10 +371,12 @@ TEST(Arrivals, HoldUpsAndHiccupsAreThoseOfTheDefinition) {
       EXPECT_EQ(Differences(expected[i], found[i]), "") << trial;
       ++(!found[i].has_hold_up() ? num_without : found[i].hold_up().recent() ? num_recent : num_of_run);
       for (const auto& hiccups : found[i].hiccups()) ++(hiccups.is_pause() ? num_pauses : num_repeated);
+      num_untold += !found[i].has_detectable_share();
     }
   }
-  EXPECT_GT(std::min({num_of_run, num_recent, num_repeated, num_pauses, num_without}), 20)
-      << num_of_run << " " << num_recent << " " << num_repeated << " " << num_pauses << " " << num_without;
+  EXPECT_GT(std::min({num_of_run, num_recent, num_repeated, num_pauses, num_without, num_untold}), 20)
+      << num_of_run << " " << num_recent << " " << num_repeated << " " << num_pauses << " " << num_without
+      << " " << num_untold;
 }
 
 constexpr int kIterationsBetweenGathers = 200;

@@ -1,7 +1,9 @@
 #include "ott/questions/waiting/waiting_answer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +21,42 @@ namespace {
 bool HoldsOthersUp(const ArrivalStats& arrivals) {
   return arrivals.has_hold_up() || std::any_of(arrivals.hiccups().begin(), arrivals.hiccups().end(),
                                                [](const Hiccups& hiccups) { return !hiccups.is_pause(); });
+}
+
+// Says of a run in which nobody is named what would have been found, or why that is not known.
+void AnswerNobody(const ClusterStats& stats, Answer* answer) {
+  const ArrivalStats* most = &stats.arrivals(0);
+  double detectable = std::numeric_limits<double>::infinity();
+  for (const ArrivalStats& arrivals : stats.arrivals()) {
+    if (arrivals.num_intervals() > most->num_intervals()) most = &arrivals;
+    if (arrivals.has_detectable_share()) detectable = std::min(detectable, arrivals.detectable_share());
+  }
+  constexpr int64_t kFewest = SteadyTimeRecorder::kMinBlocks * SteadyTimeRecorder::kBaseLength;
+  std::string why;
+  if (!stats.missing_ranks().empty()) {
+    why = absl::StrCat(": nothing from ",
+                       FormatRanks({stats.missing_ranks().begin(), stats.missing_ranks().end()}));
+  } else if (most->num_intervals() < kFewest) {
+    why = absl::StrCat("; that takes ", kFewest, " iterations to which all ranks came, and there are ",
+                       most->num_intervals());
+  } else if (detectable <= kDetectableShare) {
+    answer->set_finding(Answer::GOOD);
+    answer->add_sentences(absl::StrFormat(
+        "no rank holds the others up (one that costs %.0f%% of an iteration would have shown)",
+        std::ceil(detectable * 100)));
+    return;
+  } else if (std::isfinite(detectable)) {
+    why = absl::StrFormat("; only one that costs %.0f%% of an iteration would have shown",
+                          std::ceil(detectable * 100));
+  } else if (2 * most->num_left() >= most->num_intervals()) {
+    why = absl::StrCat(": ranks do not wait at ", ArrivalPlace(*most), ", as ", most->num_left(), " of ",
+                       most->num_intervals(), " times one left before the last came");
+  } else {
+    why = absl::StrCat(": it is not known what would have shown at ", ArrivalPlace(*most),
+                       ", where ranks may do unlike work");
+  }
+  answer->set_finding(Answer::CANNOT_TELL);
+  answer->add_sentences(absl::StrCat("cannot tell who holds the others up", why));
 }
 
 Answer AnswerWithoutArrivals(bool has_collectives, bool was_gathered) {
@@ -52,21 +90,10 @@ Answer AnswerWaiting(const std::optional<ClusterStats>& stats, bool has_collecti
       if (!hiccups.is_pause()) answer.add_ranks(hiccups.rank());
     }
   }
-  constexpr int64_t kFewest = SteadyTimeRecorder::kMinBlocks * SteadyTimeRecorder::kBaseLength;
   if (std::any_of(stats->arrivals().begin(), stats->arrivals().end(), HoldsOthersUp)) {
     answer.set_finding(Answer::BAD);
-  } else if (!stats->missing_ranks().empty()) {
-    answer.set_finding(Answer::CANNOT_TELL);
-    answer.add_sentences(
-        absl::StrCat("cannot tell who holds the others up: nothing from ",
-                     FormatRanks({stats->missing_ranks().begin(), stats->missing_ranks().end()})));
-  } else if (num_intervals < kFewest) {
-    answer.set_finding(Answer::CANNOT_TELL);
-    answer.add_sentences(absl::StrCat("cannot tell who holds the others up; that takes ", kFewest,
-                                      " iterations to which all ranks came, and there are ", num_intervals));
   } else {
-    answer.set_finding(Answer::GOOD);
-    answer.add_sentences("no rank holds the others up");
+    AnswerNobody(*stats, &answer);
   }
   AddSentences(WaitingLines(*stats), &answer);
   answer.set_how_sure(absl::StrFormat(

@@ -60,10 +60,11 @@ TEST(WaitingAnswer, IsBadForARankThatIsLateAgainAndAgainAndNotForAPause) {
   for (const auto& [arrivals, finding] :
        {std::pair<std::string, Answer::Finding>{kHoldUp, Answer::BAD},
         {"num_intervals: 200 " + hiccups + "}", Answer::BAD},
-        {"num_intervals: 200 " + hiccups + "is_pause: true }", Answer::GOOD},
+        {"num_intervals: 200 detectable_share: 0.5 " + hiccups + "is_pause: true }", Answer::GOOD},
+        {"num_intervals: 200 detectable_share: 0.51 " + hiccups + "is_pause: true }", Answer::CANNOT_TELL},
         {"num_intervals: 200 " + hiccups + "is_pause: true } " + hiccups + "}", Answer::BAD},
-        {"num_intervals: 40", Answer::GOOD},
-        {"num_intervals: 39", Answer::CANNOT_TELL}}) {
+        {"num_intervals: 40 detectable_share: 0.4951", Answer::GOOD},
+        {"num_intervals: 39 detectable_share: 0.02", Answer::CANNOT_TELL}}) {
     Answer answer =
         AnswerWaiting(Stats("arrivals { num_intervals: 7 } arrivals { " + arrivals + " }"), true, true);
     EXPECT_EQ(answer.finding(), finding) << arrivals;
@@ -71,7 +72,8 @@ TEST(WaitingAnswer, IsBadForARankThatIsLateAgainAndAgainAndNotForAPause) {
     AddNextOf("run", &answer);
     EXPECT_EQ(answer.next_size(), finding == Answer::BAD ? 1 : 0);
     if (finding == Answer::GOOD) {
-      EXPECT_EQ(answer.sentences(0), "no rank holds the others up");
+      EXPECT_EQ(answer.sentences(0),
+                "no rank holds the others up (one that costs 50% of an iteration would have shown)");
     }
   }
   EXPECT_THAT(
@@ -80,9 +82,33 @@ TEST(WaitingAnswer, IsBadForARankThatIsLateAgainAndAgainAndNotForAPause) {
           "cannot tell who holds the others up; that takes 40 iterations to which all ranks came, and "
           "there are 39"));
   // The one that is missing may be it.
-  const Answer answer = AnswerWaiting(Stats("missing_ranks: 3 arrivals { num_intervals: 40 }"), true, true);
+  const Answer answer = AnswerWaiting(
+      Stats("missing_ranks: 3 arrivals { num_intervals: 40 detectable_share: 0.1 }"), true, true);
   EXPECT_EQ(answer.finding(), Answer::CANNOT_TELL);
   EXPECT_THAT(answer.sentences(), ElementsAre("cannot tell who holds the others up: nothing from rank 3"));
+}
+
+TEST(WaitingAnswer, ClearsNobodyWhereNobodyWouldHaveBeenFound) {
+  for (const auto& [arrivals, why] :
+       {std::pair<std::string, std::string>{
+            "arrivals { name: \"sum\" num_intervals: 80 num_left: 40 } arrivals { num_intervals: 50 }",
+            ": ranks do not wait at \"sum\", as 40 of 80 times one left before the last came"},
+        {"arrivals { num_intervals: 50 } arrivals { name: \"sum\" group: \"pp\" num_intervals: 80 num_left: "
+         "39 }",
+         ": it is not known what would have shown at \"sum\" of group pp, where ranks may do unlike work"},
+        {"arrivals { num_intervals: 80 detectable_share: 3 } arrivals { num_intervals: 50 detectable_share: "
+         "0.601 }",
+         "; only one that costs 61% of an iteration would have shown"}}) {
+    const Answer answer = AnswerWaiting(Stats(arrivals), true, true);
+    EXPECT_EQ(answer.finding(), Answer::CANNOT_TELL);
+    EXPECT_THAT(answer.sentences(), ElementsAre("cannot tell who holds the others up" + why));
+  }
+  EXPECT_THAT(
+      AnswerWaiting(
+          Stats("arrivals { num_intervals: 80 } arrivals { num_intervals: 50 detectable_share: 0.1 }"), true,
+          true)
+          .sentences(),
+      ElementsAre("no rank holds the others up (one that costs 10% of an iteration would have shown)"));
 }
 
 TEST(WaitingAnswer, SaysWhatIsMissingWhereNothingWasMeasured) {
