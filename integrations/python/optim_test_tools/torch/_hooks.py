@@ -30,6 +30,11 @@ def is_transforming() -> bool:
     return hasattr(functorch, "peek_interpreter_stack") and functorch.peek_interpreter_stack() is not None
 
 
+def is_tracing() -> bool:
+    """Returns True while torch.fx or torch.jit traces, where what is observed would become part of the graph."""
+    return torch._C._is_tracing() or sys.modules["torch.fx._symbolic_trace"]._is_fx_tracing_flag
+
+
 # Arguments of a module's hook with which it is called for a forward pass that raises, too: from 2.0 on.
 ALWAYS = {"always_call": True} if int(torch.__version__.split(".")[0]) >= 2 else {}
 

@@ -320,7 +320,7 @@ class Observer:
 
     def _before_module(self, module: Any, args: Any) -> None:
         # Modules of torch.jit.script take no hooks.
-        if _hooks.is_compiling() or _hooks.is_transforming() or isinstance(module, torch.jit.ScriptModule):
+        if _hooks.is_compiling() or _hooks.is_transforming() or _hooks.is_tracing() or isinstance(module, torch.jit.ScriptModule):
             return
         self._begin_forward(module, args, _hooks.keyword_arguments(2))
 

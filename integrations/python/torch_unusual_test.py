@@ -1,0 +1,35 @@
+"""Trainings of which parts are unusual: passes that compute nothing, steps that fail, calls that PyTorch allows and few programs make.
+Observed, each learns what it learns without, and has no finding."""
+
+import torch
+import torch_test
+from torch import nn
+from torch_test import Block, batches, digest, loss_of
+
+import optim_test_tools as ott
+
+
+class UnusualTest(torch_test.ObservedTestCase):
+    def check_sound(self, name, train, iterations, config=None, **counts):
+        observed = self.check(name, train, iterations, config, **counts)
+        self.assertEqual(ott._ott.describe_unsound(observed.dir), "")
+        return observed
+
+    def test_a_model_that_is_traced_is_not_trained_by_that(self):
+        def train():
+            torch.manual_seed(3)
+            # Tracing calls what is no leaf, with arguments that are no tensors.
+            model = torch.fx.symbolic_trace(nn.Sequential(Block(), nn.Linear(4, 4)))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+                traced = torch.jit.trace(model, batch[0], check_trace=False)
+            return digest(model), str(model.graph), [node.kind() for node in traced.inlined_graph.nodes()]
+
+        self.check_sound("traced", train, 3, forward=3, backward=3)
+
+
+if __name__ == "__main__":
+    torch_test.main()
