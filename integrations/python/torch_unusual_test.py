@@ -1,10 +1,12 @@
 """Trainings of which parts are unusual: passes that compute nothing, steps that fail, calls that PyTorch allows and few programs make.
 Observed, each learns what it learns without, and has no finding."""
 
+import os
+
 import torch
 import torch_test
 from torch import nn
-from torch_test import Block, batches, digest, loss_of
+from torch_test import RANK, Block, batches, digest, loss_of
 
 import optim_test_tools as ott
 
@@ -29,6 +31,29 @@ class UnusualTest(torch_test.ObservedTestCase):
             return digest(model), str(model.graph), [node.kind() for node in traced.inlined_graph.nodes()]
 
         self.check_sound("traced", train, 3, forward=3, backward=3)
+
+    def test_a_model_without_numbers_is_not_the_training(self):
+        def count(model):
+            """As programs do that count operations and bytes."""
+            model(torch.ones(2, 16, device="meta")).sum().backward()
+            torch.optim.SGD(model.parameters(), lr=0.1).step()
+
+        def train():
+            torch.manual_seed(3)
+            model, counted = Block(), Block().to("meta")
+            count(counted)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+                count(counted)
+            return digest(model)
+
+        dump = {"dump": {"iterations": {"list": [0, 1]}}}
+        observed = self.check_sound("meta", train, 3, dump, forward=3, backward=3, optimizer=3)
+        tensors = ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", "1"), "numpy").tensors
+        self.assertEqual(sorted(tensors["parameters"]), ["head.bias", "head.weight", "inner.0.bias", "inner.0.weight"])
 
 
 if __name__ == "__main__":

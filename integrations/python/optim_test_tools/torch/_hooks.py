@@ -35,6 +35,12 @@ def is_tracing() -> bool:
     return torch._C._is_tracing() or sys.modules["torch.fx._symbolic_trace"]._is_fx_tracing_flag
 
 
+def is_abstract(tensor: Any) -> bool:
+    """Returns True for a tensor without numbers: on the meta device, or a fake one, as estimates of memory and of operations use."""
+    fake = sys.modules.get("torch._subclasses.fake_tensor")
+    return isinstance(tensor, torch.Tensor) and (tensor.is_meta or (fake is not None and isinstance(tensor, fake.FakeTensor)))
+
+
 # Arguments of a module's hook with which it is called for a forward pass that raises, too: from 2.0 on.
 ALWAYS = {"always_call": True} if int(torch.__version__.split(".")[0]) >= 2 else {}
 

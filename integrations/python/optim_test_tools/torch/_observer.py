@@ -23,6 +23,7 @@ from ._loaders import Loaders
 from ._operations import Operations
 from ._parts import Parts
 from ._sound import Sound
+from ._sound_training import parameters_of
 from ._stacks import write as write_stacks
 from ._state import Models
 from ._tensors import Tensors
@@ -326,6 +327,9 @@ class Observer:
 
     @_hooks.guarded
     def _begin_forward(self, module: Any, args: Any, kwargs: Dict[str, Any]) -> None:
+        # Within a model that is not observed, modules without parameters are seen by themselves.
+        if any(map(_hooks.is_abstract, [next(module.parameters(), None), *_hooks.tensors_in([args, kwargs])])):
+            return
         trains = torch.is_grad_enabled()
         if not trains and self._forward_end is None:
             self.sound.check_evaluated(module)
@@ -389,15 +393,16 @@ class Observer:
     # Backward passes.
 
     def _backward(self, original: Any, *args: Any, **kwargs: Any) -> Any:
-        if not self.measures_this_thread():
+        loss = args[0] if args else kwargs.get("tensors")
+        if not self.measures_this_thread() or _hooks.is_abstract(loss):
             return original(*args, **kwargs)
         self._recover()
         began = self._begin("backward")
         if began:
             self._before_forward = False
-            self._add_loss(args, kwargs)
+            self._add_loss(loss)
             self._micro_step += 1
-            self.sound.begin_backward(args[0] if args else kwargs.get("tensors"), kwargs.get("inputs") is not None)
+            self.sound.begin_backward(loss, kwargs.get("inputs") is not None)
         try:
             return original(*args, **kwargs)
         finally:
@@ -412,9 +417,9 @@ class Observer:
                     self._begin_update(has_closure=True)
 
     @_hooks.guarded
-    def _add_loss(self, args: Any, kwargs: Any) -> None:
+    def _add_loss(self, loss: Any) -> None:
         if self.tensors.active:
-            self.tensors.add_loss(self._micro_step, args[0] if args else kwargs.get("tensors"))
+            self.tensors.add_loss(self._micro_step, loss)
 
     def _clip(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         if self.measures_this_thread():
@@ -451,6 +456,8 @@ class Observer:
 
     @_hooks.guarded
     def _begin_step(self, optimizer: Any, has_closure: bool) -> None:
+        if _hooks.is_abstract(next(parameters_of(optimizer), None)):
+            return
         if self._run is None:
             self.start(None)
         if not self.measures_this_thread():
