@@ -55,6 +55,28 @@ class UnusualTest(torch_test.ObservedTestCase):
         tensors = ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", "1"), "numpy").tensors
         self.assertEqual(sorted(tensors["parameters"]), ["head.bias", "head.weight", "inner.0.bias", "inner.0.weight"])
 
+    def test_layers_whose_sizes_the_first_pass_tells(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head, self.unused = nn.LazyLinear(4), nn.LazyLinear(4)
+
+            def forward(self, x):
+                return self.head(x)
+
+        def train():
+            torch.manual_seed(3)
+            model = Model()
+            model(torch.ones(1, 16))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model.head)
+
+        self.check_sound("lazy", train, 3, {"dump": {"iterations": {"list": [1]}}}, forward=4, backward=3)
+
 
 if __name__ == "__main__":
     torch_test.main()

@@ -9,6 +9,7 @@ import sys
 from typing import Any, Dict, Iterator, List, Tuple
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from . import _hooks
 
@@ -101,8 +102,12 @@ class Models:
                 yield (prefix + name).rstrip("."), module
 
     def parameters(self) -> Dict[str, torch.Tensor]:
+        """Those that are there; the first pass of a layer such as nn.LazyLinear makes its own."""
         return {
-            prefix + name: parameter for prefix, model in self._models for name, parameter in model.named_parameters()
+            prefix + name: parameter
+            for prefix, model in self._models
+            for name, parameter in model.named_parameters()
+            if not is_lazy(parameter)
         }
 
     def name_of(self, parameter: torch.Tensor) -> str:
@@ -138,7 +143,8 @@ class Models:
     def _parameters_of(self, optimizer: torch.optim.Optimizer) -> Iterator[Tuple[str, torch.Tensor]]:
         for g, group in enumerate(optimizer.param_groups):
             for i, parameter in enumerate(group["params"]):
-                yield self._names.get(id(parameter), f"group{g}.{i}"), parameter
+                if not is_lazy(parameter):
+                    yield self._names.get(id(parameter), f"group{g}.{i}"), parameter
 
     def learning_rates(self) -> List[float]:
         """Returns those of all groups, but for those that are tensors, which may lie on a device."""
