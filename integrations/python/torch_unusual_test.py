@@ -1,6 +1,7 @@
 """Trainings of which parts are unusual: passes that compute nothing, steps that fail, calls that PyTorch allows and few programs make.
 Observed, each learns what it learns without, and has no finding."""
 
+import contextlib
 import os
 
 import torch
@@ -76,6 +77,27 @@ class UnusualTest(torch_test.ObservedTestCase):
             return digest(model.head)
 
         self.check_sound("lazy", train, 3, {"dump": {"iterations": {"list": [1]}}}, forward=4, backward=3)
+
+    def test_iterations_go_on_after_a_step_that_raises(self):
+        def train():
+            torch.manual_seed(3)
+            model = Block()
+            optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
+            for i, batch in enumerate(batches(6)):
+
+                def closure():
+                    optimizer.zero_grad()
+                    loss = loss_of(model, batch)
+                    if i == 2:
+                        raise FloatingPointError("as planned")
+                    loss.backward()
+                    return loss
+
+                with contextlib.suppress(FloatingPointError):
+                    optimizer.step(closure)
+            return digest(model)
+
+        self.check_sound("raises", train, 5)
 
 
 if __name__ == "__main__":

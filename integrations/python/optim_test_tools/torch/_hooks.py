@@ -159,6 +159,14 @@ def place_of_caller() -> str:
     return f"{os.path.basename(file)}:{line}" if file else ""
 
 
+def is_running(called: Any) -> bool:
+    """Whether the call of this frame has not ended."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame is not called:
+        frame = frame.f_back
+    return frame is not None
+
+
 def calling_module() -> Optional[torch.nn.Module]:
     """The innermost module whose method calls, PyTorch's own included; None: there is none."""
     frame: Any = sys._getframe(1)

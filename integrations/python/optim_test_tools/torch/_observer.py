@@ -75,6 +75,7 @@ class Observer:
         self._stepped: List[Any] = []
         self._last_optimizer: Optional["weakref.ref[Any]"] = None
         self._in_step = 0
+        self._step_frame: Any = None  # of the call of the outermost step
         # The optimizer whose step began and whose closure has no gradients yet.
         self._closure_of: Optional[Any] = None
         self._micro_step = 0
@@ -289,9 +290,15 @@ class Observer:
                 self._end()
 
     def _recover(self) -> None:
-        """Ends a forward pass that raised where the version at hand does not tell of that."""
-        if self._forward_end is not None and get_ident() == self._thread:
+        """Ends a forward pass that raised where the version at hand does not tell of that, and a step that raised, of which none tells."""
+        if get_ident() != self._thread:
+            return
+        if self._forward_end is not None:
             self._after_module(None, None, None)
+        if self._in_step > 0 and not _hooks.is_running(self._step_frame):
+            self._in_step, self._step_frame, self._closure_of = 0, None, None
+            self.operations.end_updates()
+            self._parts.end()
 
     # Loaders.
 
@@ -337,6 +344,7 @@ class Observer:
             self.start(module)
         if not self.measures_this_thread():
             return
+        self._recover()
         if trains and not self._in_step:
             self._end_pending_iteration()
         if not self._begin("forward" if trains else "evaluation"):
@@ -439,23 +447,22 @@ class Observer:
 
     def _step(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         self._before_step(optimizer, args, kwargs)
-        try:
-            return original(optimizer, *args, **kwargs)
-        finally:
-            self._after_step(optimizer, args, kwargs)
+        result = original(optimizer, *args, **kwargs)
+        self._after_step(optimizer, args, kwargs)
+        return result
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if not _hooks.is_compiling():
             # PyTorch gives the optimizer among the arguments.
             has_closure = any(callable(item) and item is not optimizer for item in (*args, kwargs.get("closure")))
-            self._begin_step(optimizer, has_closure)
+            self._begin_step(optimizer, has_closure, sys._getframe(1))
 
     def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if not _hooks.is_compiling():
             self._end_step(optimizer)
 
     @_hooks.guarded
-    def _begin_step(self, optimizer: Any, has_closure: bool) -> None:
+    def _begin_step(self, optimizer: Any, has_closure: bool, frame: Any) -> None:
         if _hooks.is_abstract(next(parameters_of(optimizer), None)):
             return
         if self._run is None:
@@ -470,6 +477,7 @@ class Observer:
             self._say_unused_checkpoint()
             self.sound.begin_step(optimizer)
             self._before_forward = False
+            self._step_frame = frame
             self._closure_of = optimizer
             self._begin_step_part()
             if not has_closure:
@@ -496,7 +504,7 @@ class Observer:
         if self._in_step > 0:
             return
         self.operations.end_updates()
-        self._closure_of = None
+        self._step_frame = self._closure_of = None
         self.sound.end_step(optimizer)
         self._parts.end()
         self._end_iteration_after(optimizer)
