@@ -2,7 +2,9 @@
 Observed, each learns what it learns without, and has no finding."""
 
 import contextlib
+import io
 import os
+import unittest
 
 import torch
 import torch_test
@@ -98,6 +100,25 @@ class UnusualTest(torch_test.ObservedTestCase):
             return digest(model)
 
         self.check_sound("raises", train, 5)
+
+    @unittest.skipUnless(torch_test.IS_2, "PyTorch 1.13 has no torch.compile")
+    def test_a_step_within_torch_compile_is_taken_for_none_that_is_left_out(self):
+        def train():
+            torch.manual_seed(3)
+            model = Block()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            step = torch.compile(lambda: optimizer.step(), backend="eager")
+            for batch in batches(5):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                step()
+            return digest(model)
+
+        self.addCleanup(torch._dynamo.utils.counters.clear)
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            self.check_sound("compiled_step", train, 0)
+        self.assertEqual("no iteration was seen" in said.getvalue(), RANK == 0)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from . import _hooks
-from ._sound_training import OptimizerState, Training, guarded, has_norm, identity, is_nonzero, norms_of, parameters_of
+from ._sound_training import OptimizerState, Training, guarded, has_norm, identity, is_nonzero, norms_of, parameters_of, sample_of
 
 
 class Gradients:
@@ -21,8 +21,8 @@ class Gradients:
         # Losses of the backward passes since gradients were zeroed or used last.
         self._losses = _hooks.WeakIds()
         self._twice = 0  # iteration + 1 in which a loss went backward again
-        # Optimizers that never stepped and zeroed new gradients: name, how often, since which iteration, and their first parameter.
-        self._thrown_away: Dict[int, Tuple[str, int, int, int]] = {}
+        # Optimizers that never stepped and zeroed new gradients: name, how often, since which iteration, a parameter and its first elements.
+        self._thrown_away: Dict[int, Tuple[str, int, int, torch.Tensor, Any]] = {}
 
     def install(self, patches: _hooks.Patches) -> None:
         patches.wrap(torch.optim.Optimizer, "zero_grad", self._zero_optimizer)
@@ -96,9 +96,11 @@ class Gradients:
                 if state.zeroed is None or state.zeroed[0] < self._training.num_backwards:
                     state.thrown.append(_hooks.place_of_caller())
                 state.zeroed = (self._training.num_backwards, _hooks.place_of_caller())
-                if state.num_steps + state.num_skipped == 0 and any(p.grad is not None and is_nonzero(p.grad) for p in parameters_of(optimizer)):
-                    _, number, first, _ = self._thrown_away.get(id(optimizer), ("", 0, self._training.iteration, 0))
-                    self._thrown_away[id(optimizer)] = (state.name, number + 1, first, id(next(parameters_of(optimizer))))
+                held = next((p for p in parameters_of(optimizer) if p.grad is not None and is_nonzero(p.grad)), None)
+                if state.num_steps + state.num_skipped == 0 and held is not None:
+                    new = (state.name, 0, self._training.iteration, held, sample_of(held))
+                    name, number, *known = self._thrown_away.get(id(optimizer), new)
+                    self._thrown_away[id(optimizer)] = (name, number + 1, *known)
 
     def begin_update(self, optimizer: Any, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
         training = self._training
@@ -106,7 +108,7 @@ class Gradients:
         if self._thrown_away:
             # Also where another optimizer with the same parameters steps for it.
             ids = {id(p) for p in parameters_of(optimizer)}
-            self._thrown_away = {key: entry for key, entry in self._thrown_away.items() if entry[3] not in ids}
+            self._thrown_away = {key: entry for key, entry in self._thrown_away.items() if id(entry[3]) not in ids}
         self._check_thrown(optimizer, state)
         training.check("gradients_zeroed_before_step")
         if state.zeroed is not None and state.zeroed[0] == training.num_backwards and not any(is_nonzero(g) for _, g in gradients):
@@ -151,8 +153,9 @@ class Gradients:
     def finish(self) -> None:
         """Tells of optimizers that never stepped: only the end tells that."""
         self._training.check("optimizer_never_steps")
-        for name, number, first, _ in self._thrown_away.values():
-            if number >= 3:
+        for name, number, first, parameter, before in self._thrown_away.values():
+            # What changes is stepped by something that is not seen, as within torch.compile().
+            if number >= 3 and before is not None and torch.equal(before, sample_of(parameter)):
                 seen = f"zeroed new gradients {number} times, and step() was never called"
                 self._training.find("optimizer_never_steps", [name], seen, iteration=first)
 
