@@ -2,9 +2,11 @@
 Observed, each learns what it learns without, and has no finding."""
 
 import contextlib
+import copy
 import io
 import os
 import unittest
+import weakref
 
 import torch
 import torch_test
@@ -119,6 +121,37 @@ class UnusualTest(torch_test.ObservedTestCase):
         with contextlib.redirect_stderr(said):
             self.check_sound("compiled_step", train, 0)
         self.assertEqual("no iteration was seen" in said.getvalue(), RANK == 0)
+
+    def test_models_and_optimizers_of_single_tasks_are_let_go(self):
+        def train():
+            torch.manual_seed(3)
+            model = Block()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            made = []
+            for batch in batches(8):
+                task = copy.deepcopy(model)
+                inner = torch.optim.Adam(task.parameters(), lr=0.1)
+                made += [weakref.ref(task), weakref.ref(inner)]
+                loss_of(task, batch).backward()
+                inner.step()
+                for ours, its in zip(model.parameters(), task.parameters()):
+                    ours.grad = (ours - its).detach()
+                optimizer.step()
+            return digest(model), sum(reference() is not None for reference in made) <= 6
+
+        self.check_sound("tasks", train, 8, forward=8, backward=8)
+
+    def test_iterations_end_where_each_has_an_optimizer_of_its_own(self):
+        def train():
+            torch.manual_seed(3)
+            model = Block()
+            for batch in batches(5):
+                model.zero_grad()
+                loss_of(model, batch).backward()
+                torch.optim.SGD(model.parameters(), lr=0.1).step()
+            return digest(model)
+
+        self.check_sound("anew", train, 5, optimizer=5)
 
 
 if __name__ == "__main__":

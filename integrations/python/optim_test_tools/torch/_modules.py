@@ -55,8 +55,9 @@ class Modules:
         """
         if compiles():
             return False
-        if self._num_models != self._models.num_models:
-            self._num_models = self._models.num_models
+        if self._num_models != self._models.num_added:
+            self._num_models = self._models.num_added
+            self._scopes = {key: known for key, known in self._scopes.items() if known[0]() is not None}
             named = sorted(self._models.modules(), key=lambda item: item[0].count("."))
             self._names = {id(module): name for name, module in named[:_MAX_MODULES] if name}
         self._thread, self._measures, self._take = get_ident(), measures, take

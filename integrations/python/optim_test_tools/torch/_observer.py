@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import warnings
-import weakref
 from threading import get_ident
 from typing import Any, Dict, List, Optional
 
@@ -71,9 +70,10 @@ class Observer:
         self._forward_end: Optional[Any] = None
         self._before_forward = True
         self._batch: Any = None
-        # Optimizers that stepped in this iteration, and the one whose step ends it.
+        # Optimizers that stepped in this iteration, the one whose step ends it, and the one that came last.
         self._stepped: List[Any] = []
-        self._last_optimizer: Optional["weakref.ref[Any]"] = None
+        self._last_optimizer: Optional[Any] = None
+        self._new_optimizer: Optional[Any] = None
         self._in_step = 0
         self._step_frame: Any = None  # of the call of the outermost step
         # The optimizer whose step began and whose closure has no gradients yet.
@@ -472,7 +472,8 @@ class Observer:
         if not self.measures_this_thread():
             return
         self._recover()
-        self.models.add_optimizer(optimizer)
+        if self.models.add_optimizer(optimizer):
+            self._new_optimizer = optimizer
         if self._in_step == 0:
             if (has_closure or not self._forward_line) and any(known is optimizer for known in self._stepped):
                 self._end_pending_iteration()  # no forward pass tells of its end
@@ -534,8 +535,11 @@ class Observer:
         self._num_steps += 1
         again = any(known is optimizer for known in self._stepped)
         self._stepped.append(optimizer)
-        last = self._last_optimizer() if self._last_optimizer is not None else None
-        if last is optimizer or (last is not None and again):
+        if self._last_optimizer is None:
+            return
+        if optimizer is self._new_optimizer and _share_parameters(optimizer, self._last_optimizer):
+            self._last_optimizer = optimizer  # in whose place it was made
+        if again or optimizer is self._last_optimizer:
             self._finish_iteration()
 
     def _end_pending_iteration(self) -> None:
@@ -544,7 +548,7 @@ class Observer:
             self._finish_iteration()
 
     def _finish_iteration(self) -> None:
-        self._last_optimizer = weakref.ref(self._stepped[-1])
+        self._last_optimizer, self._new_optimizer = self._stepped[-1], None
         self._parts.end()
         self.operations.end()
         self.tensors.finish_iteration(
@@ -555,6 +559,7 @@ class Observer:
         self._batch = None
         assert self._run is not None
         self.sound.finish_iteration(self._run.iteration)
+        self.models.finish_iteration()
         try:
             self._run.finish_iter()
         except AbortedError:
@@ -607,6 +612,11 @@ class Observer:
         unused = self._checkpoints.unused()
         if unused is not None and self._num_steps == 0:
             self.say(unused)
+
+
+def _share_parameters(a: Any, b: Any) -> bool:
+    ids = set(map(id, parameters_of(a)))
+    return any(id(p) in ids for p in parameters_of(b))
 
 
 class SpawnedRank:

@@ -131,7 +131,7 @@ class Replicas:
             rates = ", ".join(f"{rate:.6g}" for rate in self._training.models.learning_rates()[:4])
             rates += f" after {self._training.num_schedule_steps} steps of schedules" if self._training.num_schedule_steps else ""
             self._fact("rates_differ", "learning rates", self._roll("rates", rates))
-            options = self._training.models.options()
+            options = self._training.models.options(only_stepped=True)
             numbers = {name: value.tolist() for name, value in options.items() if value.device.type == "cpu" and not name.endswith(".lr")}
             if numbers != self._options[0]:
                 shown = list(numbers.items())[:_SHOWN_OPTIONS]

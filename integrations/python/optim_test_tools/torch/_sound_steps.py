@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
@@ -12,7 +12,18 @@ from . import _hooks
 from ._sound_training import OptimizerState, Training, identity, is_nonzero, parameters_of, sample_of
 
 _COUNTED = 8  # parameters of which an optimizer's own count is read
+_MAX_RECREATED = 256
 _ROUNDED_STEPS = 8  # after which an update that never shows is lost
+
+
+class _Recreated:
+    """An optimizer that may have been made in the place of another one."""
+
+    def __init__(self, first: torch.Tensor):
+        self.parameter = weakref.ref(first)
+        self.before = sample_of(first)
+        self.number = 1  # of those that stepped once, one after another
+        self.lost_state = False  # if it is replaced now
 
 
 class Steps:
@@ -20,14 +31,15 @@ class Steps:
 
     def __init__(self, training: Training):
         self._training = training
-        self._orphans: Dict[int, Tuple[int, torch.Tensor]] = {}
+        self._orphans: Dict[int, Tuple[int, torch.Tensor, Any]] = {}  # beside a weak reference, as identities come again
+        self._were_held = _hooks.WeakIds()  # parameters that an optimizer had which may be gone
         # Optimizers that were made, and whether those were looked for that were made before the observation began.
         self._made: "weakref.WeakSet[Any]" = weakref.WeakSet()
         self._has_searched = False
         # By parameter: the optimizer that used its gradient last, and which gradient that was.
         self._applied: Dict[int, Tuple[Any, Any]] = {}
         self._twice: List[int] = []
-        self._optimizer_keys: Dict[Tuple[Any, ...], Tuple[Any, int, bool]] = {}
+        self._recreated: Dict[Tuple[Any, ...], _Recreated] = {}  # by type and identities of parameters
 
     def add_optimizer(self, optimizer: Any) -> None:
         """It was made; others may step for it."""
@@ -143,20 +155,21 @@ class Steps:
                 return
 
     def check_recreated(self, optimizer: Any) -> None:
-        key = (type(optimizer), *(id(p) for p in parameters_of(optimizer)))
-        known = self._optimizer_keys.get(key)
-        number = 1
-        if known is not None:
-            previous, number, stepped_once = known
+        first = next(parameters_of(optimizer), None)
+        if first is None:
+            return
+        key = (type(optimizer), *map(id, parameters_of(optimizer)))
+        known, new = self._recreated.get(key), _Recreated(first)
+        # Others may lie where parameters were that are gone, and some programs begin anew with each sample.
+        if known is not None and known.parameter() is first and not _is_equal(known.before, new.before):
             self._training.check("optimizer_recreated")
-            previous = previous()
-            state = self._training.optimizers.get(previous) if previous is not None else None
-            stepped_once = state.num_steps == 1 if state is not None else stepped_once
-            number = number + 1 if stepped_once and not optimizer.state else 1
-            if number >= 3:
+            new.number = known.number + 1 if known.lost_state and not optimizer.state else 1
+            if new.number >= 3:
                 seen = f"the third {type(optimizer).__name__} of these parameters that steps once and has no state of the one before"
                 self._training.find("optimizer_recreated", [], seen, _hooks.place_of_caller())
-        self._optimizer_keys[key] = (weakref.ref(optimizer), number, False)
+        if len(self._recreated) >= _MAX_RECREATED:
+            self._recreated = {key: entry for key, entry in self._recreated.items() if entry.parameter() is not None}
+        self._recreated[key] = new
 
     def end_step(self, optimizer: Any) -> None:
         state = self._training.state_of(optimizer)
@@ -178,12 +191,11 @@ class Steps:
         state.num_steps += 1
         self._training.num_steps += 1
         self._training.stepped = weakref.ref(optimizer)  # the same object for the same optimizer
-        key = (type(optimizer), *(id(p) for p in parameters_of(optimizer)))
-        if key in self._optimizer_keys:
+        recreated = self._recreated.get((type(optimizer), *map(id, parameters_of(optimizer))))
+        if recreated is not None:
             # An optimizer without state has nothing to lose.
             has_state = any(isinstance(v, torch.Tensor) and v.dim() > 0 for s in optimizer.state.values() for v in s.values())
-            reference, number, _ = self._optimizer_keys[key]
-            self._optimizer_keys[key] = (reference, number, state.num_steps == 1 and has_state)
+            recreated.lost_state = state.num_steps == 1 and has_state
 
     def keep_used(self, optimizer: Any) -> None:
         """Notes the gradients that the step used, which the next one must not find."""
@@ -200,10 +212,14 @@ class Steps:
         in_use = any(p.grad is not None for o in self._training.optimizers for p in parameters_of(o))
         known = {id(p) for _, module in self._training.modules for p in module._parameters.values() if p is not None}
         seen_before, self._orphans = self._orphans, {}
+        if self._training.iteration < self._training.look_until:
+            for parameter, _ in self._training.ran.values():
+                if id(parameter) in held:
+                    self._were_held.add(parameter)
         for root, _ in self._training.forwards.values():
             self._training.check("parameter_in_no_optimizer")
             named = [(p, module.training) for module in root.modules() for p in module._parameters.values() if p is not None]
-            named += [(p, True) for p, grad in self._training.ran.values() if grad and id(p) not in known]
+            named += [(p, True) for p, grad in self._training.ran.values() if grad and id(p) not in known and p not in self._were_held]
             if in_use and not any(id(p) in held for p, _ in named):
                 continue  # nothing of it is meant to learn
             for parameter, trains in named:
@@ -214,10 +230,12 @@ class Steps:
                 sample = sample_of(parameter)
                 if sample is None or self._has_master_copy(parameter):
                     continue
-                first, before = seen_before.get(id(parameter), (self._training.iteration, None))
+                first, before, seen = seen_before.get(id(parameter), (0, None, None))
+                if seen is None or seen() is not parameter:
+                    first, before = self._training.iteration, None
                 if before is not None and torch.equal(before, sample):
                     self._find_orphan(parameter, first)
-                self._orphans[id(parameter)] = (first, sample)
+                self._orphans[id(parameter)] = (first, sample, weakref.ref(parameter))
 
     def _has_master_copy(self, parameter: torch.Tensor) -> bool:
         """Whether an optimizer may hold a copy with more digits."""
@@ -240,6 +258,10 @@ class Steps:
                     seen += f"; {type(optimizer).__name__} holds another tensor of its shape, which no model has any more"
                     break
         self._training.find("parameter_in_no_optimizer", [self._training.name_of(parameter)], seen, iteration=first)
+
+
+def _is_equal(a: Optional[torch.Tensor], b: Optional[torch.Tensor]) -> bool:
+    return a is not None and b is not None and torch.equal(a, b)
 
 
 def _counts(optimizer: Any, parameters: List[torch.Tensor]) -> List[Tuple[torch.Tensor, float]]:

@@ -167,7 +167,7 @@ class Training:
         return state
 
     def add_ddp(self, ddp: Any) -> None:
-        self._ddps.append(weakref.ref(ddp))
+        self._ddps = [known for known in self._ddps if known() is not None] + [weakref.ref(ddp)]
 
     def living_ddps(self) -> List[Any]:
         return [ddp for ddp in (reference() for reference in self._ddps) if ddp is not None]
@@ -176,6 +176,7 @@ class Training:
         return self.iteration < LOOKED_INTO_ITERATIONS or self.iteration % self.values_every == 0
 
     def read_structure(self) -> None:
+        self.modules = []  # so that models may go that the program has no more
         self.modules = list(self.models.modules())
         self._structure = self._read_identities()
         names: Dict[int, List[str]] = {}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import ctypes
+import gc
 import hashlib
 import random
 import sys
-from typing import Any, Dict, Iterator, List, Tuple
+import weakref
+from typing import Any, Dict, Iterator, List, Set, Tuple
 
 import torch
 from torch.nn.parameter import is_lazy
@@ -53,51 +56,95 @@ def _digest_of_bytes(data: bytes) -> torch.Tensor:
     return torch.tensor(list(hashlib.blake2b(data, digest_size=16).digest()), dtype=torch.uint8)
 
 
+class _Named:
+    """Objects in the order in which they came, with names of their own. None of them is kept alive: programs copy models and make
+    optimizers for each task or batch."""
+
+    def __init__(self) -> None:
+        self._items: List[Tuple[str, "weakref.ref[Any]"]] = []
+        self._counts: Dict[str, int] = collections.defaultdict(int)
+        self._taken: Set[str] = set()
+
+    def __iter__(self) -> Iterator[Tuple[str, Any]]:
+        for name, reference in self._items:
+            item = reference()
+            if item is not None:
+                yield name, item
+
+    def __contains__(self, item: Any) -> bool:
+        return any(known is item for _, known in self)
+
+    @property
+    def num_added(self) -> int:
+        return len(self._taken)
+
+    def add(self, item: Any, kind: str) -> None:
+        """Its name is the kind, or, where that was a name before, with a number."""
+        name = None
+        while name is None or name in self._taken:
+            self._counts[kind] += 1
+            name = kind if self._counts[kind] == 1 else f"{kind}{self._counts[kind]}"
+        self._taken.add(name)
+        self._items = [known for known in self._items if known[1]() is not None]
+        self._items.append((name, weakref.ref(item)))
+
+    def collect(self) -> None:
+        """Has those gone that nothing but themselves refers to, so that all ranks know of the same ones."""
+        if len(self._items) < len(self._taken) or any(reference() is None for _, reference in self._items):
+            gc.collect()
+
+
 class Models:
     """The models and optimizers that were seen, in the order in which they came, and how their tensors are called."""
 
     def __init__(self) -> None:
-        self._models: List[Tuple[str, torch.nn.Module]] = []
-        self._optimizers: List[Tuple[str, torch.optim.Optimizer]] = []
+        self._models = _Named()  # the first one by "", so that its names are its own
+        self._optimizers = _Named()
+        self._stepped: List[torch.optim.Optimizer] = []  # in this iteration
         self._scalers: List[Any] = []
         self._names: Dict[int, str] = {}
 
     def add_model(self, module: torch.nn.Module) -> None:
         model = _hooks.unwrap(module)
-        if any(known is model for _, known in self._models):
+        if model in self._models:
             return
-        prefix = ""
-        if self._models:  # the first one's names are its own
-            prefix = self._unused(type(model).__name__, [name for name, _ in self._models]) + "."
-        self._models.append((prefix, model))
-        for name, parameter in model.named_parameters():
-            self._names.setdefault(id(parameter), prefix + name)
+        self._models.add(model, type(model).__name__ if self._models.num_added else "")
+        self._names = {}
+        for prefix, known in self._prefixed():
+            for name, parameter in known.named_parameters():
+                self._names.setdefault(id(parameter), prefix + name)
 
-    def add_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
-        if any(known is optimizer for _, known in self._optimizers):
-            return
-        name = self._unused(type(optimizer).__name__, [name for name, _ in self._optimizers])
-        self._optimizers.append((name, optimizer))
+    def _prefixed(self) -> Iterator[Tuple[str, torch.nn.Module]]:
+        for name, model in self._models:
+            yield f"{name}." if name else "", model
+
+    def add_optimizer(self, optimizer: torch.optim.Optimizer) -> bool:
+        """It steps, or is given by the program. Returns whether it is new."""
+        is_new = optimizer not in self._optimizers
+        if is_new:
+            self._optimizers.add(optimizer, type(optimizer).__name__)
+        if not any(known is optimizer for known in self._stepped):
+            self._stepped.append(optimizer)
+        return is_new
+
+    def finish_iteration(self) -> None:
+        self._stepped = []
 
     def add_scaler(self, scaler: Any) -> None:
         if not any(known is scaler for known in self._scalers):
             self._scalers.append(scaler)
 
-    @staticmethod
-    def _unused(name: str, taken: List[str]) -> str:
-        taken = [other.rstrip(".") for other in taken]
-        number, found = 1, name
-        while found in taken:
-            number += 1
-            found = f"{name}{number}"
-        return found
+    def collect(self) -> None:
+        self._models.collect()
+        self._optimizers.collect()
 
     @property
-    def num_models(self) -> int:
-        return len(self._models)
+    def num_added(self) -> int:
+        """Returns how many models were seen so far."""
+        return self._models.num_added
 
     def modules(self) -> Iterator[Tuple[str, torch.nn.Module]]:
-        for prefix, model in self._models:
+        for prefix, model in self._prefixed():
             for name, module in model.named_modules():
                 yield (prefix + name).rstrip("."), module
 
@@ -105,7 +152,7 @@ class Models:
         """Those that are there; the first pass of a layer such as nn.LazyLinear makes its own."""
         return {
             prefix + name: parameter
-            for prefix, model in self._models
+            for prefix, model in self._prefixed()
             for name, parameter in model.named_parameters()
             if not is_lazy(parameter)
         }
@@ -114,7 +161,7 @@ class Models:
         return self._names.get(id(parameter), "unknown")
 
     def buffers(self) -> Dict[str, torch.Tensor]:
-        return {prefix + name: buffer for prefix, model in self._models for name, buffer in model.named_buffers()}
+        return {prefix + name: buffer for prefix, model in self._prefixed() for name, buffer in model.named_buffers()}
 
     def gradients(self, optimizer: torch.optim.Optimizer) -> Dict[str, torch.Tensor]:
         """Those of the parameters that the optimizer changes."""
@@ -147,14 +194,19 @@ class Models:
                     yield self._names.get(id(parameter), f"group{g}.{i}"), parameter
 
     def learning_rates(self) -> List[float]:
-        """Returns those of all groups, but for those that are tensors, which may lie on a device."""
-        rates = [group.get("lr") for _, optimizer in self._optimizers for group in optimizer.param_groups]
+        """Returns those of all groups that stepped in this iteration, but for those that are tensors, which may lie on a device."""
+        rates = [group.get("lr") for optimizer in self._stepped for group in optimizer.param_groups]
         return [rate for rate in rates if isinstance(rate, (int, float))]
 
-    def options(self) -> Dict[str, torch.Tensor]:
-        """Learning rates and what else is a number in the groups of the optimizers: "SGD.0.lr"."""
+    def options(self, only_stepped: bool = False) -> Dict[str, torch.Tensor]:
+        """Learning rates and what else is a number in the groups of the optimizers: "SGD.0.lr".
+
+        only_stepped: of those that stepped in this iteration.
+        """
         found = {}
         for name, optimizer in self._optimizers:
+            if only_stepped and not any(known is optimizer for known in self._stepped):
+                continue
             for g, group in enumerate(optimizer.param_groups):
                 for key, value in group.items():
                     if key == "params":

@@ -89,6 +89,7 @@ class Tensors:
         """The state that the iteration ends with."""
         self._learning_rates.update(repr(self._models.learning_rates()).encode())
         if self.active:
+            self._models.collect()
             # First what may be the cause of the rest: of what differs, a verdict names the first.
             self._add("state.counts", {name: torch.tensor(count) for name, count in counts.items()})
             self._add("state.options", self._models.options())
