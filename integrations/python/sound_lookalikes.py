@@ -567,11 +567,22 @@ def tuned_from_outside(fault):
         step(optimizer, F.cross_entropy(out, y))
 
 
+def made_for_each(fault):
+    """An optimizer for each batch, which keeps nothing; then one for each sample, with which the model begins anew."""
+    model = Net()
+    for _ in range(5):
+        step(torch.optim.SGD(model.parameters(), 0.1), loss_of(model, batch()))
+    trained = copy.deepcopy(model.state_dict())
+    for _ in range(5):
+        model.load_state_dict(trained)
+        step(torch.optim.Adam(model.parameters(), 1e-2), loss_of(model, batch()))
+
+
 PROGRAMS = [
     tied_late, norms_frozen_by_train, alternating, lazy_penalty, units_reset, shrunk_and_perturbed, masked, repeated_batches,
     evaluated_with_the_same, learned_by_heart, stepped_in_backward, signed, hooked, frozen_by_rate, swapped, restarted_warm,
     checked_first, skipped_by_hand, two_losses, drawn_often, drops_always, attending, dropout_later, remembered,
     surgery_by_loader, noise_scale, partly_loaded, generators_of_samples, loader_made_anew, made_lazily, clipped_in_parts,
     normalised_by_itself, truncated_in_time, chosen_hard, probed, scripted,
-    tuned_from_outside,
+    tuned_from_outside, made_for_each,
 ]
