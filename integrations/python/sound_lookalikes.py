@@ -578,11 +578,23 @@ def made_for_each(fault):
         step(torch.optim.Adam(model.parameters(), 1e-2), loss_of(model, batch()))
 
 
+def restarted_schedule(fault):
+    """A schedule whose step() counts no steps, called once for each epoch."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 5)
+    data = loader()
+    for _ in range(4):
+        for x, y in data:
+            step(optimizer, F.cross_entropy(model(x), y))
+        schedule.step()
+
+
 PROGRAMS = [
     tied_late, norms_frozen_by_train, alternating, lazy_penalty, units_reset, shrunk_and_perturbed, masked, repeated_batches,
     evaluated_with_the_same, learned_by_heart, stepped_in_backward, signed, hooked, frozen_by_rate, swapped, restarted_warm,
     checked_first, skipped_by_hand, two_losses, drawn_often, drops_always, attending, dropout_later, remembered,
     surgery_by_loader, noise_scale, partly_loaded, generators_of_samples, loader_made_anew, made_lazily, clipped_in_parts,
     normalised_by_itself, truncated_in_time, chosen_hard, probed, scripted,
-    tuned_from_outside, made_for_each,
+    tuned_from_outside, made_for_each, restarted_schedule,
 ]

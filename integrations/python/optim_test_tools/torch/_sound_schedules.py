@@ -106,7 +106,8 @@ class Schedules:
             state = self._training.optimizers.get(getattr(scheduler, "optimizer", None))
             if state is not None and hasattr(scheduler, "_step_count"):
                 self._training.check("scheduler_not_stepped")
-                if self._passes >= 3 and scheduler._step_count <= 1:
+                # Schedules with a step() of their own, such as CosineAnnealingWarmRestarts, count no steps, and move on by epochs.
+                if self._passes >= 3 and scheduler._step_count <= 1 and scheduler.last_epoch <= 0:
                     seen = f"was never stepped, in {self._passes} epochs and {state.num_steps} steps"
                     self._idle_schedulers.append((type(scheduler).__name__, seen))
 
