@@ -9,6 +9,7 @@ import unittest
 import weakref
 
 import torch
+import torch.distributed as dist
 import torch_test
 from torch import nn
 from torch_test import RANK, Block, batches, digest, loss_of
@@ -152,6 +153,21 @@ class UnusualTest(torch_test.ObservedTestCase):
             return digest(model)
 
         self.check_sound("anew", train, 5, optimizer=5)
+
+    def test_a_collective_of_other_ranks_is_none_of_this_one(self):
+        def train():
+            torch.manual_seed(3)
+            model = Block()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            first = dist.new_group([0])
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                dist.all_reduce(torch.ones(2), group=first)
+                optimizer.step()
+            return digest(model)
+
+        self.check_sound("of_others", train, 3, **{"dist.all_reduce of ranks 0": 3 if RANK == 0 else 0})
 
 
 if __name__ == "__main__":

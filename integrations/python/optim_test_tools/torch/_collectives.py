@@ -106,7 +106,7 @@ class Collectives:
         def call(original: Any, *args: Any, **kwargs: Any) -> Any:
             if name in _BETWEEN_STAGES and not self._inside:
                 self._observer.start(None)
-            if self._inside or not self._observer.measures_this_thread():
+            if self._inside or not self._observer.measures_this_thread() or _is_of_others(args, kwargs):
                 return original(*args, **kwargs)
             measurement = self._prepare(name, args, kwargs, is_functional)
             operations = self._observer.operations
@@ -258,6 +258,12 @@ def _inputs_and_outputs(name: str, args: Tuple[Any, ...]) -> Tuple[List[torch.Te
     if "object" not in name and name.strip("_").startswith(("all_gather", "all_to_all", "reduce_scatter")):
         return second, first
     return (first if name.startswith("all_reduce") else []), first
+
+
+def _is_of_others(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> bool:
+    """Returns True for a call with a group that this rank is not in, which does nothing but warn."""
+    other = sys.modules["torch.distributed.distributed_c10d"].GroupMember.NON_GROUP_MEMBER
+    return any(argument is other for argument in (*args, *kwargs.values()))
 
 
 def _group_of_mesh(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
