@@ -169,6 +169,20 @@ class UnusualTest(torch_test.ObservedTestCase):
 
         self.check_sound("of_others", train, 3, **{"dist.all_reduce of ranks 0": 3 if RANK == 0 else 0})
 
+    def test_a_collective_does_not_wait_whose_fourth_argument_says_so(self):
+        def train():
+            torch.manual_seed(3 + RANK)
+            model = Block()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                dist.all_reduce(torch.randn(1000000), dist.ReduceOp.SUM, None, True).wait()
+                optimizer.step()
+            return digest(model)
+
+        self.check_sound("positional", train, 3, **{"dist.all_reduce (async)": 3, "dist.wait": 3})
+
 
 if __name__ == "__main__":
     torch_test.main()

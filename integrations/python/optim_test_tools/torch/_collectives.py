@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import weakref
 from typing import Any, Dict, List, Optional, Tuple
@@ -75,6 +76,7 @@ class Collectives:
         self._inside = False
         self._told: Dict[str, Tuple[Any, ...]] = {}
         self._labels: Dict[int, Tuple[Any, str, List[int]]] = {}
+        self._places_of_async_op: Dict[str, int] = {}  # among the arguments, by name
         self._gradients_wait = False
         self.num_reductions = 0
         self._attached = _hooks.WeakIds()
@@ -108,10 +110,11 @@ class Collectives:
                 self._observer.start(None)
             if self._inside or not self._observer.measures_this_thread() or _is_of_others(args, kwargs):
                 return original(*args, **kwargs)
-            measurement = self._prepare(name, args, kwargs, is_functional)
+            is_async = self._is_async(name, original.function, args, kwargs)
+            measurement = self._prepare(name, args, kwargs, is_functional, is_async)
             operations = self._observer.operations
             operation = None
-            if operations.is_on and not kwargs.get("async_op") and name not in _PEERS and not is_functional:
+            if operations.is_on and not is_async and name not in _PEERS and not is_functional:
                 inputs, outputs = _inputs_and_outputs(name, args)
                 operation = operations.start(name.strip("_"), "collective", "", inputs)
             self._inside = True
@@ -122,7 +125,7 @@ class Collectives:
                 self._inside = False
             if operation is not None:
                 operations.finish(operation, outputs)
-            if not kwargs.get("async_op") and not is_functional and name in SHARED_RESULTS:
+            if not is_async and not is_functional and name in SHARED_RESULTS:
                 group, ranks, waits = self._group_of(args, kwargs, False)
                 if waits:
                     self._observer.sound.transferred(group, ranks, args)
@@ -130,11 +133,20 @@ class Collectives:
 
         return call
 
-    def _prepare(self, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any], is_functional: bool) -> str:
+    def _is_async(self, name: str, function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> bool:
+        if name == "wait":
+            return False
+        if name not in self._places_of_async_op:
+            names = list(inspect.signature(function).parameters)
+            self._places_of_async_op[name] = names.index("async_op") if "async_op" in names else len(names)
+        place = self._places_of_async_op[name]
+        return bool(args[place] if len(args) > place else kwargs.get("async_op"))
+
+    def _prepare(self, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any], is_functional: bool, is_async: bool) -> str:
         """The measurement's name, of which the flight recorder knows group and size by now."""
         group, ranks, waits = self._group_of(args, kwargs, is_functional)
         measurement = "dist." + name.strip("_") + (f" of ranks {group}" if group else "")
-        asynchronous = bool(kwargs.get("async_op")) or name == "wait" or is_functional
+        asynchronous = is_async or name == "wait" or is_functional
         if name != "wait" and name not in _PEERS and name != "batch_isend_irecv":
             self._observer.sound.collective(name.strip("_"), group, ranks, args, kwargs)
         if asynchronous and name != "wait":
