@@ -590,11 +590,23 @@ def restarted_schedule(fault):
         schedule.step()
 
 
+def zeroed_where_infinite(fault):
+    """Gradients that are not finite are zeroed, so that the step leaves them out."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for i in range(8):
+        optimizer.zero_grad()
+        (loss_of(model, batch()) * (float("inf") if i == 3 else 1.0)).backward()
+        if not all(bool(p.grad.isfinite().all()) for p in model.parameters()):
+            optimizer.zero_grad()
+        optimizer.step()
+
+
 PROGRAMS = [
     tied_late, norms_frozen_by_train, alternating, lazy_penalty, units_reset, shrunk_and_perturbed, masked, repeated_batches,
     evaluated_with_the_same, learned_by_heart, stepped_in_backward, signed, hooked, frozen_by_rate, swapped, restarted_warm,
     checked_first, skipped_by_hand, two_losses, drawn_often, drops_always, attending, dropout_later, remembered,
     surgery_by_loader, noise_scale, partly_loaded, generators_of_samples, loader_made_anew, made_lazily, clipped_in_parts,
     normalised_by_itself, truncated_in_time, chosen_hard, probed, scripted,
-    tuned_from_outside, made_for_each, restarted_schedule,
+    tuned_from_outside, made_for_each, restarted_schedule, zeroed_where_infinite,
 ]

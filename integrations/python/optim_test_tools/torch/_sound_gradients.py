@@ -95,12 +95,19 @@ class Gradients:
             if is_fresh and any(p.grad is not None for p in parameters_of(optimizer)):
                 if state.zeroed is None or state.zeroed[0] < self._training.num_backwards:
                     state.thrown.append(_hooks.place_of_caller())
-                state.zeroed = (self._training.num_backwards, _hooks.place_of_caller())
+                # What is not finite is zeroed so that the step leaves the batch out.
+                if self._are_finite(optimizer):
+                    state.zeroed = (self._training.num_backwards, _hooks.place_of_caller())
                 held = next((p for p in parameters_of(optimizer) if p.grad is not None and is_nonzero(p.grad)), None)
                 if state.num_steps + state.num_skipped == 0 and held is not None:
                     new = (state.name, 0, self._training.iteration, held, sample_of(held))
                     name, number, *known = self._thrown_away.get(id(optimizer), new)
                     self._thrown_away[id(optimizer)] = (name, number + 1, *known)
+
+    @staticmethod
+    def _are_finite(optimizer: Any) -> bool:
+        held = [_hooks.local(p.grad) for p in parameters_of(optimizer) if p.grad is not None and has_norm(p.grad)]
+        return not held or bool(torch.isfinite(norms_of(held)).all())
 
     def begin_update(self, optimizer: Any, gradients: List[Tuple[torch.Tensor, torch.Tensor]]) -> None:
         training = self._training
