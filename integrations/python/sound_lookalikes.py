@@ -602,11 +602,27 @@ def zeroed_where_infinite(fault):
         optimizer.step()
 
 
+def sampled_by_seed(fault):
+    """A sampler that gets a seed for each epoch; then trials of one epoch, each with a model of its own and the same order."""
+    data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
+    sampler = torch.utils.data.DistributedSampler(data, 1, 0)
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for sampler.seed in range(3):
+        for x, y in DataLoader(data, 4, sampler=sampler):
+            step(optimizer, F.cross_entropy(model(x), y))
+    for _ in range(2):
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for x, y in DataLoader(data, 4, sampler=sampler):
+            step(optimizer, F.cross_entropy(model(x), y))
+
+
 PROGRAMS = [
     tied_late, norms_frozen_by_train, alternating, lazy_penalty, units_reset, shrunk_and_perturbed, masked, repeated_batches,
     evaluated_with_the_same, learned_by_heart, stepped_in_backward, signed, hooked, frozen_by_rate, swapped, restarted_warm,
     checked_first, skipped_by_hand, two_losses, drawn_often, drops_always, attending, dropout_later, remembered,
     surgery_by_loader, noise_scale, partly_loaded, generators_of_samples, loader_made_anew, made_lazily, clipped_in_parts,
     normalised_by_itself, truncated_in_time, chosen_hard, probed, scripted,
-    tuned_from_outside, made_for_each, restarted_schedule, zeroed_where_infinite,
+    tuned_from_outside, made_for_each, restarted_schedule, zeroed_where_infinite, sampled_by_seed,
 ]

@@ -22,9 +22,9 @@ class Data:
     def __init__(self, training: Training, schedules: Schedules):
         self._training = training
         self._schedules = schedules
-        # By sampler: the pass that began last, and the epoch of the last one that steps learned from. By iterator: its pass.
+        # By sampler: the pass that began last, and the last one that steps learned from. By iterator: its pass.
         self._begun: "weakref.WeakKeyDictionary[Any, _Pass]" = weakref.WeakKeyDictionary()
-        self._epochs: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
+        self._epochs: "weakref.WeakKeyDictionary[Any, Tuple[_Pass, Any]]" = weakref.WeakKeyDictionary()  # and the optimizer
         self._passes: "weakref.WeakKeyDictionary[Any, _Pass]" = weakref.WeakKeyDictionary()
         self._loader: Any = None
         self._num_batches = 0
@@ -129,7 +129,7 @@ class Data:
 
     def _start_sampler(self, original: Any, sampler: Any) -> Any:
         if self._training.is_on and getattr(sampler, "shuffle", False):
-            self._begun[sampler] = _Pass(sampler.epoch)
+            self._begun[sampler] = _Pass(sampler.epoch, getattr(sampler, "seed", None))
         return original(sampler)
 
     def _check_epoch(self, iterator: Any) -> None:
@@ -144,17 +144,19 @@ class Data:
             return
         begun.is_seen = True
         self._training.check("epoch_not_reshuffled")
-        if self._epochs.get(sampler) == begun.epoch:
-            seen = f"two epochs in a row had the order of epoch {begun.epoch}"
+        last, optimizer = self._epochs.get(sampler, (None, None))
+        # Another training with the same sampler begins with the same epoch.
+        if last is not None and last.order == begun.order and optimizer is self._training.stepped:
+            seen = f"two epochs in a row had the order of epoch {begun.order[0]}"
             self._training.find("epoch_not_reshuffled", [type(sampler).__name__], seen)
-        self._epochs[sampler] = begun.epoch
+        self._epochs[sampler] = (begun, self._training.stepped)
 
 
 class _Pass:
     """A pass of a sampler, from the first batch on that it gave."""
 
-    def __init__(self, epoch: int):
-        self.epoch = epoch
+    def __init__(self, *order: Any):
+        self.order = order  # what it follows from: epoch and seed
         self.steps_at_first_batch: Optional[int] = None
         self.is_seen = False
 
