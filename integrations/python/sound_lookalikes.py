@@ -618,11 +618,27 @@ def sampled_by_seed(fault):
             step(optimizer, F.cross_entropy(model(x), y))
 
 
+def batches_without_end(fault):
+    """A sampler of batches that has no length, of which each step takes the first one of a new pass."""
+
+    class Sampler:
+        def __iter__(self):
+            while True:
+                yield torch.randint(32, (4,)).tolist()
+
+    data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
+    data = DataLoader(data, batch_sampler=Sampler())
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(6):
+        step(optimizer, loss_of(model, next(iter(data))))
+
+
 PROGRAMS = [
     tied_late, norms_frozen_by_train, alternating, lazy_penalty, units_reset, shrunk_and_perturbed, masked, repeated_batches,
     evaluated_with_the_same, learned_by_heart, stepped_in_backward, signed, hooked, frozen_by_rate, swapped, restarted_warm,
     checked_first, skipped_by_hand, two_losses, drawn_often, drops_always, attending, dropout_later, remembered,
     surgery_by_loader, noise_scale, partly_loaded, generators_of_samples, loader_made_anew, made_lazily, clipped_in_parts,
-    normalised_by_itself, truncated_in_time, chosen_hard, probed, scripted,
+    normalised_by_itself, truncated_in_time, chosen_hard, probed, scripted, batches_without_end,
     tuned_from_outside, made_for_each, restarted_schedule, zeroed_where_infinite, sampled_by_seed,
 ]

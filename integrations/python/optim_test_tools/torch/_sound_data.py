@@ -49,7 +49,7 @@ class Data:
             self._passes.pop(kept, None)  # its workers persist, and it makes another pass
         is_sequential = type(getattr(loader, "sampler", None)).__name__ == "SequentialSampler"
         was_one_batch = self._loader is loader and self._num_batches == 1 and training.num_steps > self._steps_at_pass
-        if not (is_sequential and was_one_batch and len(loader) > 1):
+        if not (is_sequential and was_one_batch and _length(loader) != 1):
             self._first_batches = []
         self._check_generators(loader)
         training.check("loader_restarted")
@@ -172,6 +172,14 @@ def _sampler_of(iterator: Any) -> Any:
     while hasattr(sampler, "batch_sampler"):
         sampler = sampler.batch_sampler
     return getattr(sampler, "sampler", sampler)
+
+
+def _length(loader: Any) -> Optional[int]:
+    """None: a sampler of batches has none."""
+    try:
+        return len(loader)
+    except TypeError:
+        return None
 
 
 def _key_of(loader: Any) -> Any:
