@@ -183,6 +183,32 @@ class UnusualTest(torch_test.ObservedTestCase):
 
         self.check_sound("positional", train, 3, **{"dist.all_reduce (async)": 3, "dist.wait": 3})
 
+    def test_sparse_tensors_are_dumped_by_indices_and_values(self):
+        class Graph(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embedding, self.head = nn.Embedding(8, 16, sparse=True), nn.Linear(16, 4)
+                self.register_buffer("edges", torch.eye(4).to_sparse())
+
+            def forward(self, weights):
+                return self.head(torch.sparse.mm(weights, self.embedding(torch.tensor([1, 1, 3, 5])).relu()))
+
+        def train():
+            torch.manual_seed(3)
+            model = Graph()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for _, y in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, (torch.rand(4, 4).relu().to_sparse(), y)).backward()
+                optimizer.step()
+            return digest(model)
+
+        observed = self.check_sound("sparse", train, 3, {"dump": {"iterations": {"list": [1]}}})
+        tensors = ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", "1"), "numpy").tensors
+        self.assertEqual(tensors["grads"]["embedding.weight"]["indices"].tolist(), [[1, 3, 5]])
+        self.assertEqual(tensors["grads"]["embedding.weight"]["values"].shape, (3, 16))
+        self.assertEqual(tensors["buffers"]["edges"]["values"].tolist(), [1, 1, 1, 1])
+
 
 if __name__ == "__main__":
     torch_test.main()

@@ -17,13 +17,35 @@ from torch.nn.parameter import is_lazy
 from . import _hooks
 
 
+_INDICES = {
+    "torch.sparse_csr": ("crow_indices", "col_indices"),
+    "torch.sparse_bsr": ("crow_indices", "col_indices"),
+    "torch.sparse_csc": ("ccol_indices", "row_indices"),
+    "torch.sparse_bsc": ("ccol_indices", "row_indices"),
+    "torch.sparse_coo": ("indices",),
+    "torch.jagged": ("offsets",),
+}
+
+
+def parts_of(tensor: torch.Tensor) -> Dict[str, torch.Tensor]:
+    """Returns what this rank holds of it, by "", or of a sparse or jagged one its indices and values, by their names."""
+    held = _hooks.local(tensor).detach()
+    names = _INDICES.get(str(held.layout))
+    if names is None:
+        return {"": held if held.layout == torch.strided else held.to_dense()}
+    if held.layout == torch.sparse_coo:
+        held = held.coalesce()
+    return {name: getattr(held, name)() for name in (*names, "values")}
+
+
 def digest(*tensors: torch.Tensor) -> torch.Tensor:
     """16 bytes that stand for what the tensors hold."""
     found = hashlib.blake2b(digest_size=16)
     for tensor in tensors:
-        held = _hooks.local(tensor).detach().contiguous().cpu()
-        found.update(f"{held.dtype} {tuple(held.shape)}".encode())
-        found.update(ctypes.string_at(held.data_ptr(), held.numel() * held.element_size()))
+        for part in parts_of(tensor).values():
+            held = part.contiguous().cpu()
+            found.update(f"{held.dtype} {tuple(held.shape)}".encode())
+            found.update(ctypes.string_at(held.data_ptr(), held.numel() * held.element_size()))
     return torch.tensor(list(found.digest()), dtype=torch.uint8)
 
 

@@ -13,7 +13,7 @@ from .. import _ott
 from .._dumper import TensorDumper
 from . import _hooks
 from ._operations import Operations
-from ._state import Models, RandomGenerators, digest
+from ._state import Models, RandomGenerators, digest, parts_of
 
 
 class Tensors:
@@ -121,4 +121,7 @@ class Tensors:
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
-    return _hooks.local(value).detach() if isinstance(value, torch.Tensor) else value
+    if not isinstance(value, torch.Tensor):
+        return value
+    parts = parts_of(value)
+    return parts.get("", parts)
