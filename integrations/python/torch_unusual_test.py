@@ -209,6 +209,24 @@ class UnusualTest(torch_test.ObservedTestCase):
         self.assertEqual(tensors["grads"]["embedding.weight"]["values"].shape, (3, 16))
         self.assertEqual(tensors["buffers"]["edges"]["values"].tolist(), [1, 1, 1, 1])
 
+    def test_a_communication_hook_may_come_after_the_first_pass(self):
+        def hook(state, bucket):
+            return state.allreduce([bucket.buffer().mul_(0.25)]).get_future().then(lambda future: future.value()[0])
+
+        def train():
+            model, optimizer = torch_test.make()
+            loss = loss_of(model, next(iter(batches(1))))
+            model.register_comm_hook(model.process_group, hook)
+            loss.backward()
+            optimizer.step()
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        self.check_sound("late_hook", train, 4, dist__gradients=4)
+
 
 if __name__ == "__main__":
     torch_test.main()

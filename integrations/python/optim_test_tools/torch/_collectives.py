@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import weakref
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
@@ -82,6 +82,7 @@ class Collectives:
         self._attached = _hooks.WeakIds()
         self._own_hooks = _hooks.WeakIds()
         self._hooked = _hooks.WeakIds()
+        self._reducers: "weakref.WeakKeyDictionary[Any, _Reducer]" = weakref.WeakKeyDictionary()
 
     def install(self, patches: _hooks.Patches) -> None:
         distributed = sys.modules.get("torch.distributed")
@@ -213,7 +214,8 @@ class Collectives:
             self._observer.say("the reductions of this DistributedDataParallel are not observed: a hook would change them")
             return
         try:
-            ddp.register_comm_hook(ddp.process_group, self._reduce)
+            self._reducers[ddp] = reducer = _Reducer(ddp.process_group)
+            ddp.register_comm_hook(reducer, self._reduce)
             self._hooked.add(ddp)
         except (RuntimeError, ValueError, TypeError) as error:
             self._observer.say(f"the reductions of DistributedDataParallel are not observed: {error}")
@@ -233,15 +235,22 @@ class Collectives:
             self._begin_reduction(bucket)
             return hook(state, bucket)
 
+        if ddp in self._hooked:  # PyTorch takes one hook, up to the first backward pass
+            ddp._check_comm_hook(hook)
+            self._reducers[ddp].hook = lambda bucket: hook(state, bucket)
+            self._hooked.discard(ddp)
+            return None
         return original(ddp, state, observed)
 
     # Without annotations, which PyTorch compares with those of its own.
-    def _reduce(self, group, bucket):  # type: ignore[no-untyped-def]
+    def _reduce(self, reducer, bucket):  # type: ignore[no-untyped-def]
         """Does what DistributedDataParallel does without a hook: divides as it does, and adds up."""
         buffer = bucket.buffer()
         self._begin_reduction(bucket)
-        buffer.mul_(1.0 / group.size())
-        work = group.allreduce([buffer])
+        if reducer.hook is not None:
+            return reducer.hook(bucket)
+        buffer.mul_(1.0 / reducer.group.size())
+        work = reducer.group.allreduce([buffer])
         return work.get_future().then(_first_tensor)
 
     @_hooks.guarded
@@ -262,6 +271,14 @@ class Collectives:
         if reduced:
             self._observer.stopwatch.end(GRADIENTS)
         return reduced
+
+
+class _Reducer:
+    """What reduces the gradients of a DistributedDataParallel."""
+
+    def __init__(self, group: Any):
+        self.group = group
+        self.hook: Optional[Callable[[Any], Any]] = None  # of the program, where it came after ours
 
 
 def _inputs_and_outputs(name: str, args: Tuple[Any, ...]) -> Tuple[List[torch.Tensor], List[torch.Tensor]]:
