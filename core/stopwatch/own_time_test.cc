@@ -467,6 +467,24 @@ TEST_F(OwnTimeTest, WithoutACpuWhileAnArrivalIsTakenDownItIsNoLater) {
   EXPECT_EQ(arrivals[0].arrivals[0].nanoseconds, static_cast<int64_t>(arrived));
 }
 
+// The kernel counts the times of each thread from its beginning.
+TEST_F(OwnTimeTest, OfAThreadAreNotComparedWithThoseOfOneThatEnded) {
+  const StopwatchStats stats = Train([&] {
+    for (const uint64_t taken : {5'000'000, 0}) {
+      std::thread([&] {
+        taken_ns = taken;
+        for (const std::string name : {taken > 0 ? "before" : "after", "allreduce"}) {
+          const Stopwatch::Scope scope(stopwatch_, name);
+          Pass(10);
+        }
+      }).join();
+    }
+  });
+  EXPECT_NEAR(Own(stats, "after").all().seconds(), 0.010, 1e-9);
+  for (const StopwatchArrivals::Arrival& arrival : stopwatch_.TakeArrivals().at(0).arrivals)
+    EXPECT_FALSE(arrival.taken.has_value()) << *arrival.taken;
+}
+
 TEST(ThreadTimes, AreReadFromSchedstat) {
   EXPECT_EQ(ParseSchedstat("49263122 23975778 16\n"), 23975778u);
   for (const char* const bad : {"", "12", "x 3 4", "1 -3 2", "1\t2 3"})

@@ -25,8 +25,13 @@ StopwatchCore::StopwatchCore(const Stopwatch::Environment& environment, std::opt
     : given_clock_(given_clock),
       environment_(environment),
       // The state of a thread that left a scope running is not used again, so that FinishIter() names it.
-      threads_([](StopwatchThread& thread) { thread.id = ThisThreadId(); },
-               [](StopwatchThread& thread) { return thread.innermost == &thread.outermost; }),
+      threads_(
+          [](StopwatchThread& thread) {
+            thread.id = ThisThreadId();
+            // The kernel counts the times of each thread from its beginning.
+            thread.work = ThreadWork();
+          },
+          [](StopwatchThread& thread) { return thread.innermost == &thread.outermost; }),
       hooks_(environment) {}
 
 absl::Status StopwatchCore::CheckOptions(const Stopwatch::Options& options) {
