@@ -17,12 +17,13 @@ class CpuUsageWatch {
 
   void Begin() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (num_running_++ == 0) start_ = read_cpu_times_().value_or(CpuTimes());
+    if (num_running_++ == 0) start_ = read_cpu_times_();
   }
 
   void End() {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (--num_running_ == 0) usage_.Add(start_, read_cpu_times_().value_or(start_));
+    if (--num_running_ > 0 || !start_.ok()) return;
+    if (const absl::StatusOr<CpuTimes> end = read_cpu_times_(); end.ok()) usage_.Add(*start_, *end);
   }
 
   CpuUsage Read() const {
@@ -40,7 +41,7 @@ class CpuUsageWatch {
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   int num_running_ = 0;
-  CpuTimes start_;
+  absl::StatusOr<CpuTimes> start_ = CpuTimes();
   CpuUsage usage_;
 };
 

@@ -59,6 +59,30 @@ TEST_F(StopwatchTest, CpuUsageIsWatchedWhileOneMeasurementRuns) {
   EXPECT_NEAR(stats.cpu_usage().duration(), 0.2, 1e-9);
 }
 
+bool cpu_times_can_be_read = true;
+absl::StatusOr<CpuTimes> HalfBusyIfItCanBeRead() {
+  if (!cpu_times_can_be_read) return absl::ResourceExhaustedError("too many open files");
+  return HalfBusy();
+}
+
+TEST_F(StopwatchTest, CpuUsageOfAnIntervalThatBeganUnreadIsLeftOut) {
+  Pass(100'000);
+  Stopwatch::Environment environment = EnvironmentWith(&NoDevice);
+  environment.read_cpu_times = &HalfBusyIfItCanBeRead;
+  Stopwatch stopwatch(environment);
+  Stopwatch::Options options;
+  options.cpu_usage_measurement = "work";
+  ASSERT_TRUE(stopwatch.Enable(options).ok());
+  for (const bool can_be_read : {false, true}) {
+    cpu_times_can_be_read = can_be_read;
+    stopwatch.Start("work");
+    Pass(100);
+    cpu_times_can_be_read = true;
+    stopwatch.End("work");
+  }
+  EXPECT_NEAR(stopwatch.Snapshot().cpu_usage.duration(), 0.1, 1e-9);
+}
+
 TEST_F(StopwatchTest, CpuUsageIsOfOneNameForGoodFromTheNextIntervalOn) {
   EXPECT_EQ(stopwatch_.SetCpuUsageMeasurement("a").code(), absl::StatusCode::kFailedPrecondition);
   Enable();
