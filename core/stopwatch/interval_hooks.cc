@@ -19,6 +19,8 @@ enum Hooks : uint32_t {
   kWatch = 64,
   // Also inside of others, where watching all would cost too much.
   kWatchInside = 128,
+  // It did not start yet.
+  kFirstStart = 256,
 };
 
 }  // namespace
@@ -71,12 +73,22 @@ void IntervalHooks::Enable(const Stopwatch::Options& options, const Clock& clock
 }
 
 void IntervalHooks::SetUp(MeasurementHooks& measurement, bool is_collective, bool is_sampled) const {
-  uint32_t hooks = hooks_of_all_;
+  uint32_t hooks = hooks_of_all_ | kFirstStart;
   if (is_collective) hooks |= kCollective;
   if (is_collective && arrivals_limit_ > 0) hooks |= kArrival;
   if (is_sampled) hooks |= kWatch | kWatchInside;
   if (device_ != nullptr) measurement.on_device = std::make_unique<IntervalAccumulator>();
   measurement.enabled.fetch_or(hooks, std::memory_order_release);
+}
+
+bool IntervalHooks::HasStarted(const MeasurementHooks& measurement) {
+  return (measurement.enabled.load(std::memory_order_relaxed) & kFirstStart) == 0;
+}
+
+bool IntervalHooks::IsFirstStart(MeasurementHooks& measurement) {
+  if (HasStarted(measurement)) return false;
+  return (measurement.enabled.fetch_and(~uint32_t{kFirstStart}, std::memory_order_acq_rel) & kFirstStart) !=
+         0;
 }
 
 void IntervalHooks::WatchCpuUsage(MeasurementHooks& measurement) {

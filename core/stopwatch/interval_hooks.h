@@ -68,6 +68,9 @@ class IntervalHooks {
   // After Check(). clock: that of the intervals; outlives this.
   void Enable(const Stopwatch::Options& options, const Clock& clock);
   void SetUp(MeasurementHooks& measurement, bool is_collective, bool is_sampled) const;
+  // Returns true once after SetUp(): as the measurement starts for the first time.
+  static bool IsFirstStart(MeasurementHooks& measurement);
+  static bool HasStarted(const MeasurementHooks& measurement);
   // From now on, CPU usage is that while `measurement` runs.
   static void WatchCpuUsage(MeasurementHooks& measurement);
   // Forgets all but what was set up for measurements.

@@ -63,7 +63,6 @@ absl::Status StopwatchCore::Enable(const Stopwatch::Options& options, Place plac
   iteration_series_ = IterationSeries(options.series_limit);
   // Those that a profiler's window has met before.
   for (StopwatchMeasurement* measurement : measurements_) Configure(*measurement);
-  if (!measurements_.empty()) iteration_start_ = clock_.Ticks();
   counting_ = options.num_warmup_iters == 0;
   enabled_.store(true, std::memory_order_release);
   return absl::OkStatus();
@@ -220,7 +219,6 @@ StopwatchMeasurement& StopwatchCore::FindOrAdd(std::string_view name) {
   if (enabled()) {
     Configure(*added);
     for (int64_t i = options_.num_warmup_iters; i < num_finished_; ++i) added->series.Append(0);
-    if (!iteration_start_.has_value()) iteration_start_ = clock_.Ticks();
   }
   measurements_.push_back(added.get());
   return *by_name_.emplace(added->name, std::move(added)).first->second;
@@ -258,6 +256,12 @@ void StopwatchCore::AfterEnd(const HookedInterval& interval, StopwatchThread& th
   }
 }
 
+void StopwatchCore::NoteStart(StopwatchMeasurement& measurement) {
+  if (!IntervalHooks::IsFirstStart(measurement.hooks)) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!iteration_start_.has_value()) iteration_start_ = clock_.Ticks();
+}
+
 void StopwatchCore::Start(StopwatchMeasurement& measurement, Place place) {
   if (__builtin_expect(!enabled(), 0)) return RecordBegin(measurement, clock_.Ticks(), 0);
   uint32_t state = StopwatchMeasurement::kIdle;
@@ -277,6 +281,7 @@ void StopwatchCore::Start(StopwatchMeasurement& measurement, Place place) {
   measurement.place.Store(place);
   measurement.counted = counting_.load(std::memory_order_relaxed);
   if (__builtin_expect(measurement.hooks.enabled.load(std::memory_order_relaxed) != 0, 0)) {
+    NoteStart(measurement);
     const bool is_inside = thread.innermost.load(std::memory_order_relaxed) != &thread.outermost;
     hooks_.BeforeStart(
         {measurement.name, measurement.hooks, measurement.hook_state, thread.work, false, is_inside},
@@ -332,6 +337,7 @@ StopwatchFrame* StopwatchCore::BeginScope(StopwatchMeasurement& measurement, Pla
   frame->counted = counting_.load(std::memory_order_relaxed);
   thread.innermost.store(frame, std::memory_order_release);
   if (__builtin_expect(measurement.hooks.enabled.load(std::memory_order_relaxed) != 0, 0)) {
+    NoteStart(measurement);
     hooks_.BeforeStart({measurement.name, measurement.hooks, frame->hook_state, thread.work, true,
                         outer != &thread.outermost},
                        frame->counted, num_finished_);
@@ -540,6 +546,7 @@ StopwatchSnapshot StopwatchCore::Snapshot() const {
     }
   }
   SnapshotThreads(snapshot);
+  LeaveOutWhatNeverStarted(snapshot);
   if (device != nullptr) snapshot.num_pending_device_intervals = device->num_pending();
   snapshot.one_time = one_time_.Read(clock_);
   snapshot.cpu_usage_measurement = cpu_usage_measurement_;
@@ -559,6 +566,16 @@ void StopwatchCore::SnapshotThreads(StopwatchSnapshot& snapshot) const {
     scopes.Add(thread->root, thread->records);
   }
   snapshot.scopes = scopes.Scopes();
+}
+
+// Those of which only the operation was told, or that ran before Enable() alone.
+void StopwatchCore::LeaveOutWhatNeverStarted(StopwatchSnapshot& snapshot) const {
+  std::vector<StopwatchSnapshot::Measurement> started;
+  for (const StopwatchMeasurement* measurement : measurements_) {
+    if (IntervalHooks::HasStarted(measurement->hooks))
+      started.push_back(std::move(snapshot.measurements[measurement->index]));
+  }
+  snapshot.measurements = std::move(started);
 }
 
 std::vector<StopwatchArrivals> StopwatchCore::TakeArrivals() {

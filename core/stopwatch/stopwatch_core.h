@@ -82,8 +82,11 @@ class StopwatchCore {
     std::string all;
   };
   Running WhatRuns() const;
+  // Begins the first iteration if this is the first start of any measurement. Not with mutex_ held.
+  void NoteStart(StopwatchMeasurement& measurement);
   void CloseIteration(StopwatchThread& thread, uint64_t duration);
   void SnapshotThreads(StopwatchSnapshot& snapshot) const;
+  void LeaveOutWhatNeverStarted(StopwatchSnapshot& snapshot) const;
 
   StopwatchMeasurement& FindOrAdd(std::string_view name);
   StopwatchRecord& Child(StopwatchRecord& parent, StopwatchMeasurement& measurement, StopwatchThread& thread);

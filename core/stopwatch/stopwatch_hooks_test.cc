@@ -134,6 +134,16 @@ TEST_F(StopwatchTest, ArrivalsAtCollectiveMeasurementsAreKeptUntilTaken) {
   EXPECT_EQ(stopwatch_.TakeArrivals()[0].arrivals.size(), 2u);
 }
 
+TEST_F(StopwatchTest, TheFirstIterationDoesNotBeginWhereItIsSaidWhatRanksWaitFor) {
+  Enable();
+  stopwatch_.SetOperation("allreduce", FlightOperation());
+  EXPECT_EQ(Stats().measurements_size(), 0);
+  Pass(1000);
+  Measure("allreduce", 2);
+  stopwatch_.FinishIter();
+  EXPECT_DOUBLE_EQ(stopwatch_.Snapshot().iteration.total(), 0.002);
+}
+
 TEST_F(StopwatchTest, IntervalsAndIterationsAreLeftInAFlightRecorder) {
   const std::string path = ::testing::TempDir() + "/flight";
   std::filesystem::remove(path);

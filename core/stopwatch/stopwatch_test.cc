@@ -100,7 +100,7 @@ TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
     int64_t last_end = Now();
     Pass(1);
     // The first iteration begins with the first measurement.
-    if (trial == 0) last_end = Now();
+    last_end = Now();
     std::map<std::string, Intervals> intervals;
     std::vector<int64_t> iterations, expected_printed;
     for (auto& [unused, sums] : places) sums = {0, 0, 0};
@@ -157,7 +157,7 @@ TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
     EXPECT_EQ(DurationStatistics::FromProto(stats.iteration()).value(), StatisticsOf(iterations));
     ExpectSeries(stats.iteration_series(), iterations, options.series_limit);
     EXPECT_EQ(PlacesOf(stats.scopes(), ""), places);
-    EXPECT_GE(stats.measurements_size(), intervals.size());
+    EXPECT_EQ(stats.measurements_size(), intervals.size());
     for (const Measurement& measurement : stats.measurements()) {
       Intervals& of_measurement = intervals[measurement.name()];
       of_measurement.resize(num_iterations);
@@ -287,7 +287,7 @@ TEST_F(StopwatchTest, WhatAProfilerRecordedBeforeIsMeasuredAsEverythingElse) {
   EXPECT_TRUE(snapshot.measurements[0].collective);
   EXPECT_DOUBLE_EQ(snapshot.measurements[0].per_interval.total(), 0.002);
   EXPECT_EQ(snapshot.measurements[0].series.values().size(), 1u);
-  EXPECT_EQ(snapshot.measurements[1].per_interval.count(), 0);
+  EXPECT_EQ(snapshot.measurements.size(), 1u);
 }
 
 TEST_F(StopwatchTest, EndingWhatWasNotStartedAbortsWhereAskedTo) {
