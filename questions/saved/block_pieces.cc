@@ -65,14 +65,17 @@ class BlockCutter {
         ordinals_.clear();
       }
       iteration_ = block_.first_iteration() + iteration;
+      const int32_t name = block_.name(i);
+      const bool is_collective = sample_.collective(name) && name != sample_.observer();
+      // Counted also where it is left out: another rank may have it beside the one around it.
+      const int32_t ordinal = is_collective ? ordinals_[name]++ : -1;
       // Inside of a collective measurement nothing else counts; of what overlaps one, the rest.
       if (start + block_.duration(i) <= cursor_ && start < cursor_) continue;
       EndRunning(start);
       AddWork(start);
       const int64_t end = start + block_.duration(i);
-      const int32_t name = block_.name(i);
-      if (sample_.collective(name) && name != sample_.observer()) {
-        pieces_.push_back({names_[name], ordinals_[name]++, iteration_, std::max(start, cursor_), end});
+      if (is_collective) {
+        pieces_.push_back({names_[name], ordinal, iteration_, std::max(start, cursor_), end});
         cursor_ = end;
       } else {
         running_.push_back({name, end});

@@ -92,12 +92,15 @@ TEST(CutBlock, EachMomentBelongsToWhatRunsThen) {
     std::map<std::pair<int32_t, int64_t>, int32_t> ordinals;
     int64_t collective_until = 0;
     for (const Interval& interval : random.intervals) {
+      const bool is_collective = interval.name == 2 || interval.name == 3;
+      const int64_t iteration = iteration_at(interval.start);
+      // One inside of another counts as well: on another rank it may be beside that.
+      const int32_t ordinal = is_collective ? ordinals[{interval.name, iteration}]++ : -1;
       if (interval.start < collective_until) continue;
       Owner owner(names[interval.name], -1, 0, 0);
-      if (interval.name == 2 || interval.name == 3) {
+      if (is_collective) {
         collective_until = interval.end;
-        const int64_t iteration = iteration_at(interval.start);
-        owner = {names[interval.name], ordinals[{interval.name, iteration}]++, iteration, interval.start};
+        owner = {names[interval.name], ordinal, iteration, interval.start};
       }
       std::fill(expected.begin() + interval.start, expected.begin() + interval.end, owner);
     }
