@@ -333,7 +333,7 @@ class Maker {
         ++num_batches_;
         first_of_batch = cuts[cut];
       }
-      BeginStep(cuts[cut + 1], static_cast<int>(cuts[cut + 1] - cuts[cut]), num_batches_);
+      BeginStep(cuts[cut] + 1, static_cast<int>(cuts[cut + 1] - cuts[cut]), num_batches_);
       job_.steps.back().measured_seconds = kNanosecond * static_cast<double>(when[cut + 1] - when[cut]);
       for (size_t rank = 0; rank < block.size(); ++rank) {
         const Piece& transfer = block[rank][where[cut][rank]];

@@ -315,6 +315,26 @@ TEST(SampledJob, HoldsTheTimesThatTheRulesSay) {
   }
 }
 
+// As where gradients are accumulated.
+TEST(SampledJob, WhereRanksMeetInEachFourthIterationStepsAreOfFourIterationsOfTheRun) {
+  std::vector<IterationSample> samples = Training().Run();
+  for (IterationSample& sample : samples) {
+    for (IterationBlock& block : *sample.mutable_blocks()) {
+      const int per_iteration = block.name_size() / kIterationsPerBlock;
+      for (int i = 0; i < block.name_size(); ++i) {
+        if (sample.collective(block.name(i)) && i / per_iteration % 4 != 3) block.set_name(i, 0);
+      }
+    }
+  }
+  const absl::StatusOr<ReplayJob> job = MakeJob(samples);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->steps[0].num_iterations, 4);
+  const WhatIfAnswer answer = AnswerWhatIf(*job);
+  EXPECT_EQ(answer.first_step(), 4);
+  EXPECT_EQ(answer.last_step(), 8 * kIterationsPerBlock - 1);
+  EXPECT_EQ(answer.num_steps(), answer.last_step() - answer.first_step() + 1);
+}
+
 TEST(SampledJob, ARankIsNotBlamedForWhatRanksThatAreAlikeDifferBy) {
   Training training;
   training.num_ranks = 2;
