@@ -146,12 +146,18 @@ class Maker {
                                  event.start - first + event.duration});
     }
     messages_.clear();
+    std::vector<bool> is_there(workers_.size());
     std::map<std::tuple<Scope, int32_t, int32_t, int32_t, int32_t>, std::vector<int32_t>> groups;
     for (size_t worker_begin = begin; worker_begin < end;) {
       size_t worker_end = worker_begin;
       while (worker_end < end && events_[worker_end].worker == events_[worker_begin].worker) ++worker_end;
+      is_there[events_[worker_begin].worker] = true;
       AddWorker(worker_begin, worker_end);
       worker_begin = worker_end;
+    }
+    for (size_t worker = 0; worker < workers_.size(); ++worker) {
+      if (is_there[worker]) continue;
+      signatures_[workers_[worker].stage].push_back({nullptr, step.number, workers_[worker].rank, 0});
     }
     for (size_t i = begin; i < end; ++i) {
       const Timeline::Event& event = events_[i];
@@ -231,14 +237,14 @@ class Maker {
 
   void Pair(int32_t send, int32_t receive) { job_.graph.AddGroup({send, receive}); }
 
-  // Operations that are in most steps of a stage and not in all.
+  // Operations that are in most steps of a stage and not in all, or of a rank that has none.
   void NoteOddSteps() {
     constexpr size_t kMaxNotes = 8;
     size_t num_odd = 0;
     for (const auto& [stage, all] : signatures_) {
-      const auto usual = std::max_element(all.begin(), all.end(), [](const Seen& a, const Seen& b) {
-        return a.known->count < b.known->count;
-      });
+      const auto count = [](const Seen& seen) { return seen.known != nullptr ? seen.known->count : 0; };
+      const auto usual = std::max_element(all.begin(), all.end(),
+                                          [&](const Seen& a, const Seen& b) { return count(a) < count(b); });
       for (const Seen& seen : all) {
         if (seen.known == usual->known || ++num_odd > kMaxNotes) continue;
         job_.notes.push_back(absl::StrCat("step ", seen.step, ": rank ", seen.rank, " has ",
@@ -300,6 +306,7 @@ class Maker {
     int64_t count = 0;
   };
   struct Seen {
+    // Null if the rank did nothing in the step.
     const Known* known;
     int64_t step;
     int rank;
