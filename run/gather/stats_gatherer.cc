@@ -50,6 +50,7 @@ StopwatchStats ForSummary(const StopwatchStats& stats) {
   }
   *kept.mutable_one_time() = stats.one_time();
   if (stats.has_own_work()) *kept.mutable_own_work() = stats.own_work();
+  *kept.mutable_misuses() = stats.misuses();
   if (stats.has_observer_thread_seconds()) {
     kept.set_observer_thread_seconds(stats.observer_thread_seconds());
   }

@@ -346,6 +346,22 @@ TEST(StatsGatherer, WhatGrowsWithTheRunStaysWhereItWasMeasured) {
 }
 
 TEST(StatsGatherer, ComparesGroupsOfACoordinate) {
+TEST(StatsGatherer, SaysWhatWasRefusedOnARank) {
+  auto ranks = CreateSimulatedCommunicators({"node0", "node0"});
+  StatsGatherer root(std::move(ranks[0])), leaf(std::move(ranks[1]));
+  Rank rank;
+  rank.Iterate(10, 0.010, 0.010);
+  StopwatchStats refused = rank.Stats();
+  Misuse& misuse = *refused.add_misuses();
+  misuse.set_kind("End(\"forward\") without Start");
+  misuse.set_count(3);
+  ASSERT_TRUE(leaf.Gather(refused, Deadline::Now()).ok());
+  const ClusterStats stats = *root.Gather(rank.Stats(), Deadline::Now());
+  ASSERT_EQ(stats.misuses_size(), 1);
+  EXPECT_EQ(stats.misuses(0).count(), 3);
+  EXPECT_EQ(stats.misuses(0).ranks(), "rank 1");
+}
+
   World world(8, 2, [](int rank) {
     return std::vector<GroupLabel>{{"pipeline", std::to_string(rank % 2)}, {"rank", std::to_string(rank)}};
   });
