@@ -253,19 +253,20 @@ absl::Status ClusterSummary::AddMeasurements(const internal::RankReport& report,
     const auto found = by_name_before.find(measurement.name());
     const Measurement& same_before =
         found != by_name_before.end() ? *found->second : Measurement::default_instance();
+    const int64_t num_ran =
+        std::max<int64_t>(0, per_iteration->count() - same_before.per_iteration().count());
     // A sampled one also ran where it was not measured.
-    Row row = make_row(
-        measurement.name(), measurement.per_iteration().total() - same_before.per_iteration().total(),
-        measurement.sampled() ? per_iteration->count() - same_before.per_iteration().count() : num_iters);
+    Row row = make_row(measurement.name(),
+                       measurement.per_iteration().total() - same_before.per_iteration().total(),
+                       measurement.sampled() ? num_ran : num_iters);
     row.collective = measurement.collective();
     row.sampled = measurement.sampled();
     row.outermost = measurement.outermost();
     if (row.sampled) row.outer = measurement.outer();
     if (earlier == nullptr) row.intervals = *std::move(intervals);
     // In a mean iteration, also where it runs in few.
-    const double share = measurement.sampled() ? 1
-                                               : static_cast<double>(per_iteration->count()) /
-                                                     static_cast<double>(stats.num_measured_iters());
+    const double share =
+        measurement.sampled() ? 1 : static_cast<double>(num_ran) / static_cast<double>(num_iters);
     if (const auto own = OwnTimeOf(measurement.own(), earlier != nullptr, share)) {
       row.times[report.like_work()] = RankTimes({stats.rank(),
                                                  {*own, cpu},

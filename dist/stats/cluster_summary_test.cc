@@ -58,13 +58,19 @@ struct Reports {
 
   const StopwatchStats& stats() const { return last.stats(); }
   int64_t Iterations() const { return stats().num_measured_iters() - earlier.num_measured_iters(); }
+  Statistics Before(int measurement) const {
+    const bool is_new = measurement >= earlier.measurements_size();
+    return is_new ? Statistics() : earlier.measurements(measurement).per_iteration();
+  }
+  // Returns the iterations in which a measurement ran since then.
+  int64_t NumRan(int measurement) const {
+    return stats().measurements(measurement).per_iteration().count() - Before(measurement).count();
+  }
   // Returns the seconds of one measurement in a mean iteration.
   double Seconds(int measurement) const {
-    const bool is_new = measurement >= earlier.measurements_size();
-    const Statistics before = is_new ? Statistics() : earlier.measurements(measurement).per_iteration();
     const Measurement& last = stats().measurements(measurement);
-    const int64_t count = last.sampled() ? last.per_iteration().count() - before.count() : Iterations();
-    return (last.per_iteration().total() - before.total()) / static_cast<double>(count);
+    const int64_t count = last.sampled() ? NumRan(measurement) : Iterations();
+    return (last.per_iteration().total() - Before(measurement).total()) / static_cast<double>(count);
   }
 };
 
@@ -392,9 +398,10 @@ internal::RankTimes ExpectedTimes(const std::vector<Reports>& ranks, const std::
       });
       if (found == all.end()) continue;
       own = &found->own();
-      const auto count = static_cast<double>(found->per_iteration().count());
-      share = found->sampled() ? 1 : count / static_cast<double>(of.stats().num_measured_iters());
-      mean = of.Seconds(static_cast<int>(found - all.begin()));
+      const int index = static_cast<int>(found - all.begin());
+      share =
+          found->sampled() ? 1 : static_cast<double>(of.NumRan(index)) / static_cast<double>(of.Iterations());
+      mean = of.Seconds(index);
     }
     const auto all = ExpectedTime(of.is_window ? own->has_window() : own->has_all(),
                                   of.is_window ? own->window() : own->all(), share);
