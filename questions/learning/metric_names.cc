@@ -8,18 +8,28 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 
 namespace ott::learning {
 namespace {
 
 // Others run the program at another speed, or are told what it is.
-constexpr const char* kNoLearning[] = {"throughput", "per_second", "time",         "runtime",
-                                       "flops",      "memory",     "epoch",        "step",
-                                       "samples",    "lr",         "learning_rate"};
+constexpr const char* kNoLearning[] = {"throughput", "per_sec", "time",       "flops",      "flos",
+                                       "memory",     "mem_",    "loss_scale", "batch_size", "world_size"};
+// So are these, but a loss or an accuracy may have them in its name: Lightning's train_loss_epoch,
+// DeepSpeed's Train/Samples/train_loss.
+constexpr const char* kCounters[] = {"epoch", "step", "samples", "lr", "learning_rate"};
+
+// Returns the name in lower case; Megatron's have dashes and spaces.
+std::string Normal(const std::string& name) {
+  return absl::StrReplaceAll(absl::AsciiStrToLower(name), {{"-", "_"}, {" ", "_"}});
+}
 
 bool ContainsWord(const std::string& name, std::string_view word) {
-  return absl::StrContains(absl::AsciiStrToLower(name), absl::string_view(word.data(), word.size()));
+  return absl::StrContains(Normal(name), absl::string_view(word.data(), word.size()));
 }
+
+bool IsLossOrAccuracy(const std::string& name) { return IsLoss(name) || ContainsWord(name, "accuracy"); }
 
 }  // namespace
 
@@ -28,14 +38,16 @@ bool IsLoss(const std::string& name) {
 }
 
 bool IsLearningRate(const std::string& name) {
-  const std::string last = name.substr(name.rfind('/') + 1);
-  return last == "lr" || last == "learning_rate";
+  const std::string last = Normal(name.substr(name.rfind('/') + 1));
+  // Lightning writes the optimizer behind it: lr-AdamW/pg1.
+  return last == "lr" || last == "learning_rate" || absl::StartsWith(name, "lr-");
 }
 
 bool IsOfLearning(const std::string& name) {
-  return std::none_of(std::begin(kNoLearning), std::end(kNoLearning), [&](const char* word) {
-    return ContainsWord(name, word) && !ContainsWord(name, "norm");
-  });
+  if (ContainsWord(name, "norm")) return true;
+  const auto contains = [&](const char* word) { return ContainsWord(name, word); };
+  return std::none_of(std::begin(kNoLearning), std::end(kNoLearning), contains) &&
+         (IsLossOrAccuracy(name) || std::none_of(std::begin(kCounters), std::end(kCounters), contains));
 }
 
 std::vector<std::string> MetricsOfAll(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b) {
@@ -56,7 +68,7 @@ std::string DefaultMetric(const std::vector<RunCurves>& a, const std::vector<Run
   const std::vector<std::string> names = MetricsOfAll(a, b);
   const auto rank = [](const std::string& name) {
     const bool is_evaluation = ContainsWord(name, "eval") || ContainsWord(name, "val");
-    const bool is_good = IsLoss(name) || ContainsWord(name, "accuracy");
+    const bool is_good = IsLossOrAccuracy(name);
     return !IsOfLearning(name) || ContainsWord(name, "norm") ? 4
            : is_evaluation && is_good                        ? 0
            : is_good                                         ? 1

@@ -21,12 +21,33 @@ TEST(MetricNames, TellLossesRatesAndWhatIsNotOfLearning) {
   for (const char* name : {"loss", "eval_loss", "Train/Perplexity", "word_error_rate"})
     EXPECT_TRUE(IsLoss(name)) << name;
   for (const char* name : {"accuracy", "grad_norm", "lr"}) EXPECT_FALSE(IsLoss(name)) << name;
-  for (const char* name : {"lr", "train/lr", "a/b/learning_rate"}) EXPECT_TRUE(IsLearningRate(name)) << name;
+  for (const char* name : {"lr", "train/lr", "a/b/learning_rate", "learning-rate", "lr-AdamW/pg1"})
+    EXPECT_TRUE(IsLearningRate(name)) << name;
   for (const char* name : {"lr_scale", "my_lr", "lr/x", "loss"}) EXPECT_FALSE(IsLearningRate(name)) << name;
-  for (const char* name : {"throughput", "tokens_per_second", "iter_Time", "train_runtime", "total_flops",
-                           "memory", "epoch", "num_steps", "samples", "lr", "learning_rate"})
+  for (const char* name : {"throughput",
+                           "tokens_per_second",
+                           "iter_Time",
+                           "train_runtime",
+                           "total_flops",
+                           "memory",
+                           "epoch",
+                           "num_steps",
+                           "samples",
+                           "lr",
+                           "learning_rate",
+                           "total_flos",
+                           "loss_scale",
+                           "loss-scale",
+                           "batch-size",
+                           "world-size",
+                           "mem-reserved-bytes",
+                           "learning-rate",
+                           "tokens_per_sec",
+                           "Train/Samples/elapsed_time_ms"})
     EXPECT_FALSE(IsOfLearning(name)) << name;
-  for (const char* name : {"loss", "grad_norm", "norm_of_step"}) EXPECT_TRUE(IsOfLearning(name)) << name;
+  for (const char* name : {"loss", "grad_norm", "norm_of_step", "train_loss_step", "train_accuracy_epoch",
+                           "Train/Samples/train_loss", "lm loss"})
+    EXPECT_TRUE(IsOfLearning(name)) << name;
 }
 
 TEST(MetricNames, AreOfAllRunsThatHaveAPoint) {
@@ -39,11 +60,12 @@ TEST(MetricNames, AreOfAllRunsThatHaveAPoint) {
 TEST(MetricNames, TheDefaultSaysMostAboutLearning) {
   EXPECT_EQ(DefaultMetric({RunOf({"loss"})}, {RunOf({"accuracy"})}), "");
   // Each is taken before those that follow.
-  const std::vector<std::vector<std::string>> order = {{"eval_accuracy", "my_val_loss"},
-                                                       {"accuracy", "loss", "train_perplexity"},
-                                                       {"eval_f1"},
-                                                       {"f1"},
-                                                       {"eval_grad_norm", "eval_loss_time", "lr"}};
+  const std::vector<std::vector<std::string>> order = {
+      {"eval_accuracy", "my_val_loss"},
+      {"accuracy", "loss", "train_loss_step", "train_perplexity"},
+      {"eval_f1"},
+      {"f1"},
+      {"eval_grad_norm", "eval_loss_time", "loss_scale", "lr"}};
   for (size_t i = 0; i < order.size(); ++i) {
     for (const std::string& better : order[i]) {
       for (size_t j = i + 1; j < order.size(); ++j) {
