@@ -151,9 +151,17 @@ bool IsInsideMargins(const Judged& judged, double level) {
   return true;
 }
 
+// Sets the median of B / A at the points.
+void SetRatio(Metric* metric) {
+  std::vector<double> ratios;
+  for (const LearningVerdict::Point& point : metric->points()) {
+    if (point.a().value() != 0) ratios.push_back(point.b().value() / point.a().value());
+  }
+  if (!ratios.empty()) metric->set_ratio(Median(ratios));
+}
+
 void AddPoints(const Judged& judged, const Sides& sides, double factor, Metric* metric) {
   const size_t num_points = judged.points.x.size(), num_runs = sides.curves.size();
-  std::vector<double> ratios;
   for (size_t point = 0; point < num_points; ++point) {
     LearningVerdict::Point* const to = metric->add_points();
     to->set_x(judged.points.x[point]);
@@ -164,9 +172,8 @@ void AddPoints(const Judged& judged, const Sides& sides, double factor, Metric* 
     *to->mutable_difference() =
         ToInterval(difference.value, {difference.value - half, difference.value + half});
     to->set_margin(judged.margins[point]);
-    if (to->a().value() != 0) ratios.push_back(to->b().value() / to->a().value());
   }
-  if (!ratios.empty()) metric->set_ratio(Median(ratios));
+  SetRatio(metric);
 }
 
 // Adds where the band excludes zero on the side that `sign` names.
@@ -355,6 +362,7 @@ void JudgeFirst(const Sides& sides, CommonPoints points, double level, const Lea
       *to->mutable_b() = RangeOf({b});
       *to->mutable_difference() = ToInterval(b - a, {b - a, b - a});
     }
+    SetRatio(metric);
     return;
   }
   const double at = level > 0 ? level : options.error;

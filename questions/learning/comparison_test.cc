@@ -315,6 +315,7 @@ TEST(Comparison, OfRandomCurvesIsWhatTheRulesSay) {
       EXPECT_EQ(verdict->metrics(0).runs_needed(), FewestRunsASide(scene.options.error));
       // One run of each side is as good only if it is the same, and has not failed.
       bool is_same = examined.events().empty();
+      std::vector<double> ratios;
       ASSERT_EQ(verdict->metrics(0).points_size(), oracle.points.x.size());
       for (int i = 0; i < verdict->metrics(0).points_size(); ++i) {
         const LearningVerdict::Point& point = verdict->metrics(0).points(i);
@@ -322,7 +323,9 @@ TEST(Comparison, OfRandomCurvesIsWhatTheRulesSay) {
         EXPECT_EQ(std::make_tuple(point.x(), point.a().low(), point.b().high(), point.difference().value()),
                   std::make_tuple(oracle.points.x[i], one, other, other - one));
         is_same = is_same && one == other;
+        ratios.push_back(other / one);
       }
+      EXPECT_EQ(verdict->metrics(0).ratio(), Median(ratios));
       EXPECT_EQ(verdict->metrics(0).kind(),
                 is_same ? LearningVerdict::AS_GOOD : LearningVerdict::CANNOT_TELL);
       continue;

@@ -175,7 +175,9 @@ std::vector<std::string> FurtherSentences(const LearningVerdict& verdict) {
   for (int i = 1; i < verdict.metrics_size(); ++i) {
     const Metric& metric = verdict.metrics(i);
     if (metric.kind() != LearningVerdict::DIFFERENT) continue;
-    sentences.push_back(absl::StrFormat("%s differs: it is %.2f times A's", metric.name(), metric.ratio()));
+    sentences.push_back(metric.has_ratio() ? absl::StrFormat("%s differs: it is %.2f times A's",
+                                                             metric.name(), metric.ratio())
+                                           : absl::StrFormat("%s differs: A's is 0", metric.name()));
   }
   for (const Event& event : verdict.events()) sentences.push_back(DescribeEvent(event, verdict.x_name()));
   if (!verdict.first_difference().empty()) sentences.push_back(verdict.first_difference());
@@ -223,7 +225,8 @@ std::string ToText(const LearningVerdict& verdict) {
   for (const Metric& metric : verdict.metrics()) {
     const LearningVerdict::Point& last = metric.points(metric.points_size() - 1);
     table.AddRow({metric.name(), NameOf(metric.kind()), absl::StrFormat("%.5g", last.a().value()),
-                  absl::StrFormat("%.5g", last.b().value()), absl::StrFormat("%.3f", metric.ratio())});
+                  absl::StrFormat("%.5g", last.b().value()),
+                  metric.has_ratio() ? absl::StrFormat("%.3f", metric.ratio()) : "na"});
   }
   text += table.ToString();
   for (const std::string& sentence : FurtherSentences(verdict)) absl::StrAppend(&text, sentence, "\n");

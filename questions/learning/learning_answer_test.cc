@@ -159,6 +159,9 @@ TEST(AnswerLearning, EventsOtherMetricsAndNotesFollow) {
     other.set_kind(kind);
     other.set_ratio(0.5);
   }
+  LearningVerdict::Metric& of_zeros = *verdict.add_metrics() = verdict.metrics(1);
+  of_zeros.set_name("zeros");
+  of_zeros.clear_ratio();
   for (const Event::Kind kind :
        {Event::NOT_FINITE, Event::ONCE_NOT_FINITE, Event::DIVERGED, Event::CUT_SHORT}) {
     Event& event = *verdict.add_events();
@@ -174,6 +177,7 @@ TEST(AnswerLearning, EventsOtherMetricsAndNotesFollow) {
   const std::vector<std::string> further = {
       "B reaches the target at 1.100 times A's step (1.050 to 1.150)",
       "norm2 differs: it is 0.50 times A's",
+      "zeros differs: A's is 0",
       "A: run1 is not finite from step 7 on",
       "B: run2 is not finite at step 7, and finite again",
       "A: run3 ends worse than it began",
@@ -195,7 +199,8 @@ TEST(AnswerLearning, EventsOtherMetricsAndNotesFollow) {
                                           "metric  verdict  last A  last B  B / A\n"
                                           "loss      worse  1.3333  1.6667  1.250\n"
                                           "norm2   DIFFERS  1.3333  1.6667  0.500\n"
-                                          "norm3   as good  1.3333  1.6667  0.500\n",
+                                          "norm3   as good  1.3333  1.6667  0.500\n"
+                                          "zeros   DIFFERS  1.3333  1.6667     na\n",
                                           lines, "next: ott next\n"));
   verdict.set_num_b(1);
   EXPECT_EQ(AnswerLearning(verdict).how_sure(),
