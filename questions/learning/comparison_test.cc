@@ -272,11 +272,12 @@ std::vector<const Curve*> CurvesOf(const std::vector<RunCurves>& a, const std::v
   return curves;
 }
 
-// Only the last value of a curve may be not finite.
+// Only the last values of a curve may be not finite.
 bool MostFall(const std::vector<const Curve*>& curves) {
   const auto num_fall = std::count_if(curves.begin(), curves.end(), [](const Curve* curve) {
-    const bool is_finite = std::isfinite(curve->back().y);
-    return (curve->end() - (is_finite ? 1 : 2))->y <= curve->front().y;
+    auto last = curve->end() - 1;
+    while (!std::isfinite(last->y)) --last;
+    return last->y <= curve->front().y;
   });
   return 2 * static_cast<size_t>(num_fall) >= curves.size();
 }
@@ -448,7 +449,8 @@ TEST(ExamineRuns, NamesWhatIsWrongWithARunAndLeavesOutWhatWasCutShort) {
         const double change = curve.back().y - first->y;
         if (2 * num_worse < ends.size() && (lower_is_better ? change > 0 : change < 0))
           add(Event::DIVERGED, curve.back().x);
-        if (2 * curve.back().x < Median(ends)) {
+        const bool ends_finite = end == curve.size();
+        if (ends_finite && 2 * curve.back().x < Median(ends)) {
           add(Event::CUT_SHORT, curve.back().x);
         } else {
           ++num_kept[is_b];
@@ -472,7 +474,8 @@ TEST(ExamineRuns, NamesWhatIsWrongWithARunAndLeavesOutWhatWasCutShort) {
       for (const RunCurves& run : *kept) {
         const Curve& curve = run.curves.at("m");
         const Curve& whole = (*all)[std::stoul(run.name) - 1].curves.at("m");
-        EXPECT_EQ(curve.back().x, whole.back().x);
+        const double last_of_all = *std::max_element(ends.begin(), ends.end());
+        EXPECT_EQ(curve.back().x, std::isfinite(whole.back().y) ? whole.back().x : last_of_all);
         bool was_infinite = false;
         for (const Point& point : curve) {
           EXPECT_FALSE(was_infinite && std::isfinite(point.y)) << trial;

@@ -45,10 +45,19 @@ Curve WithoutSingleNonFinite(const RunCurves& run, const std::string& metric, bo
   return kept;
 }
 
+// Continues a curve that ended as it was not finite: it is not finite either where others go on.
+void ContinueNonFinite(const Curve& longest, Curve* curve) {
+  const Point end = curve->back();
+  if (std::isfinite(end.y)) return;
+  for (const Point& point : longest) {
+    if (point.x > end.x) curve->push_back({point.x, end.y});
+  }
+}
+
 // Says what is wrong with runs, and takes out what was cut short.
 std::vector<RunCurves> Examine(const std::vector<RunCurves>& runs, const std::string& metric, bool is_b,
-                               double median_end, bool diverged_if_worse, bool lower_is_better,
-                               LearningVerdict* verdict) {
+                               double median_end, const Curve* longest, bool diverged_if_worse,
+                               bool lower_is_better, LearningVerdict* verdict) {
   std::vector<RunCurves> examined;
   for (const RunCurves& run : runs) {
     RunCurves kept = run;
@@ -56,6 +65,7 @@ std::vector<RunCurves> Examine(const std::vector<RunCurves>& runs, const std::st
     if (diverged_if_worse && EndsWorseThanItBegan(curve, lower_is_better)) {
       AddEvent(Event::DIVERGED, run, is_b, curve.back().x, verdict);
     }
+    ContinueNonFinite(*longest, &curve);
     if (curve.back().x < median_end / 2) {
       AddEvent(Event::CUT_SHORT, run, is_b, curve.back().x, verdict);
     } else {
@@ -74,6 +84,19 @@ double MedianEnd(const std::vector<RunCurves>& a, const std::vector<RunCurves>& 
   return Median(ends);
 }
 
+// The curve that ends last; null if there are no runs.
+const Curve* Longest(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
+                     const std::string& metric) {
+  const Curve* longest = nullptr;
+  for (const std::vector<RunCurves>* side : {&a, &b}) {
+    for (const RunCurves& run : *side) {
+      const Curve& curve = run.curves.at(metric);
+      if (longest == nullptr || curve.back().x > longest->back().x) longest = &curve;
+    }
+  }
+  return longest;
+}
+
 }  // namespace
 
 ExaminedRuns ExamineRuns(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
@@ -85,8 +108,9 @@ ExaminedRuns ExamineRuns(const std::vector<RunCurves>& a, const std::vector<RunC
   }
   const bool diverged_if_worse = 2 * num_worse < a.size() + b.size();
   const double median_end = MedianEnd(a, b, metric);
-  return {Examine(a, metric, false, median_end, diverged_if_worse, lower_is_better, verdict),
-          Examine(b, metric, true, median_end, diverged_if_worse, lower_is_better, verdict)};
+  const Curve* const longest = Longest(a, b, metric);
+  return {Examine(a, metric, false, median_end, longest, diverged_if_worse, lower_is_better, verdict),
+          Examine(b, metric, true, median_end, longest, diverged_if_worse, lower_is_better, verdict)};
 }
 
 bool HasFailedRunOfB(const LearningVerdict& verdict) {

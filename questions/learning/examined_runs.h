@@ -17,7 +17,8 @@ struct ExaminedRuns {
 };
 
 // Adds to the verdict what is wrong with runs. Returns them without single values of the metric that are not
-// finite, and without those that were cut short. REQUIRES: all have the metric
+// finite, and without those that were cut short. One that ends with such values goes on with them to the last
+// end of all. REQUIRES: all have the metric
 ExaminedRuns ExamineRuns(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
                          const std::string& metric, bool lower_is_better, LearningVerdict* verdict);
 

@@ -133,6 +133,25 @@ TEST_F(Learning, LostStepsAreMeasuredAlikeHoweverFewRunsLoseThem) {
 }
 
 // Each look at the full error is wrong in nearly half of the trials, which shows that the limit is one.
+// Most programs stop where their loss is not finite.
+TEST_F(Learning, ARunThatEndsAsItIsNotFiniteIsTheWorstFromThereOn) {
+  for (const int num_b : {1, 10}) {
+    std::vector<RunCurves> b = Runs("b", num_b, random_, FallingLoss);
+    for (RunCurves& run : b) {
+      run.curves["loss"].resize(5);
+      run.curves["loss"].back().y = NAN;
+    }
+    const LearningVerdict verdict = Ask(a_, b);
+    EXPECT_EQ(AnswerLearning(verdict).finding(), Answer::BAD);
+    EXPECT_EQ(verdict.num_b(), num_b);
+    ASSERT_GT(verdict.metrics_size(), 0);
+    const LearningVerdict::Metric& metric = verdict.metrics(0);
+    ASSERT_EQ(metric.points_size(), 20);
+    EXPECT_EQ(metric.points(19).b().low(), metric.points(19).a().high());
+    EXPECT_THAT(ToText(verdict), HasSubstr("is not finite from step 250 on"));
+  }
+}
+
 TEST_F(Learning, LooksTogetherAreWrongNoMoreOftenThanOne) {
   constexpr int kTrials = 60, kMostRuns = 12, kLimit = 20;
   LearningOptions together, each;
