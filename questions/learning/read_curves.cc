@@ -193,15 +193,23 @@ bool ReadNumber(JsonCursor& cursor, std::optional<double>* number) {
   return true;
 }
 
+// A text or a number.
+bool ReadRun(JsonCursor& cursor, std::string* run) {
+  std::string_view text;
+  if (cursor.Peek() == '"') {
+    if (!cursor.String(&text)) return false;
+    *run = UnescapedJson(text);
+    return true;
+  }
+  if (!cursor.Value(&text)) return false;
+  if (ToNumber(text).has_value()) *run = std::string(text);
+  return true;
+}
+
 // The numbers of an object, and its `run`. False for what is no object.
 bool ReadRow(JsonCursor& cursor, Row* row, std::string* run) {
   return cursor.Object([&](std::string_view key) {
-    std::string_view text;
-    if (IsRunColumn(key) && cursor.Peek() == '"') {
-      if (!cursor.String(&text)) return false;
-      *run = UnescapedJson(text);
-      return true;
-    }
+    if (IsRunColumn(key)) return ReadRun(cursor, run);
     std::optional<double> number;
     if (!ReadNumber(cursor, &number)) return false;
     if (number.has_value()) row->emplace_back(key, *number);

@@ -91,6 +91,8 @@ TEST_F(ReadCurves, EachTextIsReadAsItsFormatSays) {
             "step f loss 1:4 2:nan 3:inf 4:-inf 5:nan"},
            {"{\"run\": \"b\", \"step\": 1, \"loss\": 2}\n{\"step\": 1, \"loss\": 3}\n",
             "step f loss 1:3 f, run b loss 1:2"},
+           {"{\"run\": 2, \"step\": 1, \"loss\": 2}\n{\"run\": 10, \"step\": 1, \"loss\": 3}\n",
+            "step f, run 10 loss 1:3 f, run 2 loss 1:2"},
            {"{\"epoch\": 1, \"iter\": 5, \"loss\": 2}\n{\"epoch\": 2, \"iter\": 6, \"loss\": 3}\n",
             "iter f loss 5:2 6:3"},
            {"{\"epoch\": 1, \"iter\": 5, \"loss\": 2}\n", "epoch f loss 1:2", {"epoch"}},
