@@ -129,8 +129,17 @@ absl::Status ReadCsv(const std::string& path, std::string_view text, const ReadO
           x = columns.size();
         }
         if (IsRunColumn(field)) run = columns.size();
-        columns.push_back(ColumnOf(field));
-        if (RankOfX(field) < std::size(kXNames) || IsRunColumn(field)) columns.back().is_read = false;
+        Column column = ColumnOf(field);
+        if (RankOfX(field) < std::size(kXNames) || IsRunColumn(field)) column.is_read = false;
+        const auto is_again = [&](const Column& other) {
+          return column.is_read && other.run == column.run && other.metric == column.metric;
+        };
+        if (std::any_of(columns.begin(), columns.end(), is_again)) {
+          return ErrorAt(path, number,
+                         absl::StrCat("two columns are named \"", EscapeControlCharacters(std::string(field)),
+                                      "\": give each run its own name"));
+        }
+        columns.push_back(std::move(column));
       }
       if (!x.has_value()) {
         return ErrorAt(

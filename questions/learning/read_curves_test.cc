@@ -124,6 +124,8 @@ TEST_F(ReadCurves, EachTextIsReadAsItsFormatSays) {
             "f:1: no column is step, samples, epoch or the like; its columns are time,loss"},
            {"step,loss\n1,2\n", "f:1: no column is tokens; its columns are step,loss", {"tokens"}},
            {"step,\"loss\n1,2\n", "f:1: a quote is not closed"},
+           {"Step,r - loss,r - loss__MIN,r - loss,r - loss__MIN\n1,2,2,3,3\n",
+            "f:1: two columns are named \"r - loss\": give each run its own name"},
            {"step,loss\n1,2\n2,\"3", "f:3: a quote is not closed"},
            {"Step,r - loss\n1,2\n2", "f:3: 1 fields, and the first line names 2"},
            {"{\"step\": 1, \"loss\": 2}\n{\"step\": \n", "f:2: column 10: this is no JSON"},
