@@ -23,13 +23,12 @@ size_t RankOfX(std::string_view name) {
 }
 
 void MetricRows::Add(std::string_view run, const std::vector<std::pair<std::string_view, double>>& row) {
-  if (x_.empty()) {
-    size_t best = std::size(kXNames);
+  if (!x_is_given_) {
     for (const auto& [name, value] : row) {
-      if (RankOfX(name) < best) {
-        best = RankOfX(name);
-        x_ = std::string(name);
-      }
+      if (RankOfX(name) >= RankOfX(x_)) continue;
+      x_ = std::string(name);
+      // What came before has none of it.
+      runs_.clear();
     }
   }
   const auto x = std::find_if(row.begin(), row.end(), [&](const auto& field) { return field.first == x_; });

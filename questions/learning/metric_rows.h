@@ -27,7 +27,8 @@ size_t RankOfX(std::string_view name);
 class MetricRows {
  public:
   // x: the name that was asked for; empty: by kXNames. source: the file.
-  MetricRows(std::string source, std::string x) : source_(std::move(source)), x_(std::move(x)) {}
+  MetricRows(std::string source, std::string x)
+      : source_(std::move(source)), x_is_given_(!x.empty()), x_(std::move(x)) {}
 
   // Adds the metrics of a row; run: which of the file's runs, empty if it has one. Rows without x, or without
   // anything else, are left out.
@@ -43,6 +44,7 @@ class MetricRows {
 
  private:
   const std::string source_;
+  const bool x_is_given_;
   std::string x_;
   std::map<std::string, RunCurves, std::less<>> runs_;
 };

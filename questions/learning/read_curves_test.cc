@@ -96,6 +96,9 @@ TEST_F(ReadCurves, EachTextIsReadAsItsFormatSays) {
            {"{\"epoch\": 1, \"iter\": 5, \"loss\": 2}\n{\"epoch\": 2, \"iter\": 6, \"loss\": 3}\n",
             "iter f loss 5:2 6:3"},
            {"{\"epoch\": 1, \"iter\": 5, \"loss\": 2}\n", "epoch f loss 1:2", {"epoch"}},
+           {"{\"epoch\": 0, \"loss\": 9}\n{\"epoch\": 1, \"step\": 5, \"loss\": 2}\n{\"epoch\": 1, \"step\": "
+            "6, \"loss\": 3}\n",
+            "step f loss 5:2 6:3"},
            // Hugging Face's trainer_state.json.
            {"{\n \"epoch\": 1.0,\n \"log_history\": [\n  {\"epoch\": 0.5, \"loss\": 2.0, \"step\": 5},\n"
             "{\"epoch\": 1.0, \"eval_loss\": 1.5, \"step\": 10}\n ], \"best\": [1]\n}\n",
