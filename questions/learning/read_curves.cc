@@ -13,6 +13,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "ott/core/base/expand_path.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
@@ -352,6 +353,24 @@ std::vector<std::string> ListFolder(const std::string& folder) {
   return paths;
 }
 
+// The trainer_state.json of the last of Trainer's checkpoint-N, which holds what those before hold; empty if
+// there is none.
+std::string LastTrainerState(const std::string& folder) {
+  std::string last;
+  int64_t latest = -1;
+  for (const std::string& path : ListFolder(folder)) {
+    const std::string file_name = fs::path(path).filename().string();
+    absl::string_view name = file_name;
+    int64_t number = 0;
+    if (!absl::ConsumePrefix(&name, "checkpoint-") || !absl::SimpleAtoi(name, &number)) continue;
+    const std::string state = path + "/trainer_state.json";
+    if (number <= latest || !IsRegularFile(state)) continue;
+    last = state;
+    latest = number;
+  }
+  return last;
+}
+
 // The files of one run in a folder: the metrics of a run directory, event files, a trainer_state.json.
 std::vector<std::string> FilesOfRun(const std::string& folder) {
   const absl::StatusOr<std::vector<int>> ranks = ListRanks(folder);
@@ -359,6 +378,7 @@ std::vector<std::string> FilesOfRun(const std::string& folder) {
     if (const std::string metrics = MetricsPath(folder, rank); IsRegularFile(metrics)) return {metrics};
   }
   if (const std::string state = folder + "/trainer_state.json"; IsRegularFile(state)) return {state};
+  if (const std::string state = LastTrainerState(folder); !state.empty()) return {state};
   const std::vector<std::string> paths = ListFolder(folder);
   std::vector<std::string> events;
   std::copy_if(paths.begin(), paths.end(), std::back_inserter(events), [](const std::string& path) {

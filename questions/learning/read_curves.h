@@ -32,7 +32,7 @@ struct ReadRuns {
 //   CSV                        a column for x, one for each metric, and perhaps `run`, of several runs;
 //                              or as Weights & Biases exports: a column "RUN - METRIC" for each run
 //   JSON lines                 objects with the same names
-//   trainer_state.json         of Hugging Face, or of a folder that has one
+//   trainer_state.json         of Hugging Face, or of a folder that has one, or of its last checkpoint-N
 //   MLPerf's logs              lines with :::MLLOG: eval_accuracy and tracked_stats
 //   TensorBoard's event files  a folder of them is one run
 //

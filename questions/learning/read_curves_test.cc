@@ -159,6 +159,15 @@ TEST_F(ReadCurves, WhatIsNoFileOfMetricsIsNamed) {
   Write("checkpoint/trainer_state.json", "{\"log_history\": [{\"step\": 5, \"loss\": 2.0}]}");
   Write("checkpoint/other.csv", text);
   EXPECT_EQ(Show(folder_ + "/checkpoint"), "step checkpoint loss 5:2");
+  // Trainer leaves one in each checkpoint of a run.
+  for (const int step : {5, 10, 15}) {
+    std::string history;
+    for (int i = 5; i <= step; i += 5)
+      absl::StrAppend(&history, i > 5 ? ", " : "", "{\"step\": ", i, ", \"loss\": 2.0}");
+    Write(absl::StrCat("trained/checkpoint-", step, "/trainer_state.json"),
+          absl::StrCat("{\"log_history\": [", history, "]}"));
+  }
+  EXPECT_EQ(Show(folder_ + "/trained"), "step trained loss 5:2 10:2 15:2");
   Write("mixed/a.csv", text);
   Write("mixed/b.csv", "epoch,loss\n1,2\n");
   EXPECT_EQ(
