@@ -279,7 +279,10 @@ bool ReadMlperfEvent(JsonCursor& cursor, std::string* key, Row* values, Row* met
   });
 }
 
-absl::Status ReadMlperf(const std::string& path, std::string_view text, MetricRows* rows) {
+absl::Status ReadMlperf(const std::string& path, std::string_view text, const ReadOptions& options,
+                        MetricRows* rows) {
+  std::vector<std::string> x_names = {"samples_count", "epoch_num", "step"};
+  if (!options.x.empty()) x_names = {options.x};
   std::string key;
   Row values, metadata;
   return ForEachLine(text, [&](std::string_view line, size_t number) -> absl::Status {
@@ -293,7 +296,7 @@ absl::Status ReadMlperf(const std::string& path, std::string_view text, MetricRo
       return ErrorAt(path, number, "what follows :::MLLOG is no JSON");
     }
     if (key != "eval_accuracy" && key != "tracked_stats") return absl::OkStatus();
-    for (const char* name : {"samples_count", "epoch_num", "step"}) {
+    for (const std::string& name : x_names) {
       const auto x = std::find_if(metadata.begin(), metadata.end(),
                                   [&](const auto& field) { return field.first == name; });
       if (x == metadata.end()) continue;
@@ -329,12 +332,16 @@ absl::Status ReadBytes(const std::string& path, std::string_view bytes, const Re
                        MetricRows* rows) {
   if (IsEventFile(bytes)) {
     rows->set_x_name(options.x.empty() ? "step" : options.x);
+    if (rows->x_name() != "step" && rows->x_name() != "wall_time") {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": has no ", options.x, ": an event file has step and wall_time"));
+    }
     return ReadEventFile(path, bytes, options.x == "wall_time", rows);
   }
   const size_t first = bytes.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos)
     return absl::InvalidArgumentError(absl::StrCat(path, ": the file is empty"));
-  if (bytes.find(kMlperfMark) != std::string_view::npos) return ReadMlperf(path, bytes, rows);
+  if (bytes.find(kMlperfMark) != std::string_view::npos) return ReadMlperf(path, bytes, options, rows);
   if (bytes[first] != '{') return ReadCsv(path, bytes, options, rows);
   // One object of several lines, and not an object a line.
   const bool is_document = bytes.find("\"log_history\"") != std::string_view::npos;

@@ -116,6 +116,10 @@ TEST_F(ReadCurves, EachTextIsReadAsItsFormatSays) {
            {absl::StrCat(
                 mark, "\"eval_accuracy\", \"value\": 0.75, \"metadata\": {\"epoch_num\": 2, \"step\": 4}}\n"),
             "epoch_num f eval_accuracy 2:0.75"},
+           {absl::StrCat(
+                mark, "\"eval_accuracy\", \"value\": 0.75, \"metadata\": {\"epoch_num\": 2, \"step\": 4}}\n"),
+            "step f eval_accuracy 4:0.75",
+            {"step"}},
            // What is wrong.
            {"", "f: the file is empty"},
            {" \n\t\n", "f: the file is empty"},
@@ -218,6 +222,8 @@ TEST_F(ReadCurves, OfTensorBoardAFolderIsARun) {
   Write("run/events.out.tfevents.1.host", absl::StrCat(Record(version), Scalar(1, 2.5, false)));
   Write("run/events.out.tfevents.2.host", absl::StrCat(Record(version), Scalar(2, 1.5, true)));
   EXPECT_EQ(Show(folder_ + "/run"), "step run loss 1:2.5 2:1.5");
+  EXPECT_EQ(Show(folder_ + "/run", {"epoch"}),
+            "run/events.out.tfevents.1.host: has no epoch: an event file has step and wall_time");
   EXPECT_EQ(Show(folder_ + "/run", {"wall_time"}), "wall_time run loss 101:2.5 102:1.5");
 }
 
