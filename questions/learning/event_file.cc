@@ -75,11 +75,11 @@ absl::Status ReadEventFile(const std::string& path, std::string_view bytes, bool
     }
     TensorBoardEvent event;
     if (!event.ParseFromArray(data.data(), static_cast<int>(data.size()))) return damaged("this is no event");
+    const double seconds = rows->SecondsOfRun(event.wall_time());
     for (const TensorBoardSummary::Value& value : event.summary().value()) {
       const std::optional<double> scalar = ScalarOf(value);
       if (!scalar.has_value()) continue;
-      rows->AddPoint("", value.tag(), over_time ? event.wall_time() : static_cast<double>(event.step()),
-                     *scalar);
+      rows->AddPoint("", value.tag(), over_time ? seconds : static_cast<double>(event.step()), *scalar);
     }
     at += kHeaderBytes + length + kChecksumBytes;
   }

@@ -17,7 +17,7 @@ bool IsEventFile(std::string_view bytes);
 
 // Adds the scalars of all records: length, checksum of it, event, checksum of it (TFRecord). DATA_LOSS, with
 // the byte, for a record that is damaged; one that is cut off at the end is of a run that goes on. over_time:
-// x is wall_time, else the step.
+// x is wall_time, in seconds since the run's first event, else the step.
 absl::Status ReadEventFile(const std::string& path, std::string_view bytes, bool over_time, MetricRows* rows);
 
 // Returns the CRC32C with TFRecord's mask, of a record's length or event.

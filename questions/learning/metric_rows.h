@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,6 +36,12 @@ class MetricRows {
   void Add(std::string_view run, const std::vector<std::pair<std::string_view, double>>& row);
   void AddPoint(const std::string& run, const std::string& metric, double x, double y);
 
+  // Returns how long a time is after the first one that was given here.
+  double SecondsOfRun(double time) {
+    if (!first_time_.has_value()) first_time_ = time;
+    return time - *first_time_;
+  }
+
   const std::string& x_name() const { return x_; }
   void set_x_name(std::string x) { x_ = std::move(x); }
 
@@ -46,6 +53,7 @@ class MetricRows {
   const std::string source_;
   const bool x_is_given_;
   std::string x_;
+  std::optional<double> first_time_;
   std::map<std::string, RunCurves, std::less<>> runs_;
 };
 

@@ -219,12 +219,13 @@ TEST_F(ReadCurves, ChecksumIsThatOfTfRecord) {
 TEST_F(ReadCurves, OfTensorBoardAFolderIsARun) {
   TensorBoardEvent version;
   version.set_file_version("brain.Event:2");
+  version.set_wall_time(99);
   Write("run/events.out.tfevents.1.host", absl::StrCat(Record(version), Scalar(1, 2.5, false)));
   Write("run/events.out.tfevents.2.host", absl::StrCat(Record(version), Scalar(2, 1.5, true)));
   EXPECT_EQ(Show(folder_ + "/run"), "step run loss 1:2.5 2:1.5");
   EXPECT_EQ(Show(folder_ + "/run", {"epoch"}),
             "run/events.out.tfevents.1.host: has no epoch: an event file has step and wall_time");
-  EXPECT_EQ(Show(folder_ + "/run", {"wall_time"}), "wall_time run loss 101:2.5 102:1.5");
+  EXPECT_EQ(Show(folder_ + "/run", {"wall_time"}), "wall_time run loss 2:2.5 3:1.5");
 }
 
 TEST_F(ReadCurves, OfTensorBoardEveryFormOfAScalarIsRead) {
