@@ -315,6 +315,25 @@ double LevelOfLook(size_t num_a, size_t num_b, const LearningOptions& options) {
   return looks_so_far > 0 ? GroupSequentialLevels(information, options.error)[looks_so_far - 1] : 0;
 }
 
+// Returns true if a side's runs are one run several times, as those of one seed are: then they are one
+// sample. One point alone may well be equal, as a share of a few answers is.
+bool IsOneRunAgain(const std::vector<const Curve*>& curves) {
+  const auto is_first_again = [&](const Curve* curve) {
+    return std::equal(curve->begin(), curve->end(), curves[0]->begin(), curves[0]->end(),
+                      [](const Point& a, const Point& b) { return a.x == b.x && a.y == b.y; });
+  };
+  return curves.size() > 1 && curves[0]->size() > 1 &&
+         std::all_of(curves.begin(), curves.end(), is_first_again);
+}
+
+// Returns the name of the side of which that is so, where the other one differs; else empty.
+std::string SideOfOneRun(const Sides& sides) {
+  const auto middle = sides.curves.begin() + static_cast<std::ptrdiff_t>(sides.num_a);
+  if (IsOneRunAgain(sides.curves)) return "";
+  if (IsOneRunAgain({sides.curves.begin(), middle})) return "A";
+  return IsOneRunAgain({middle, sides.curves.end()}) ? "B" : "";
+}
+
 // Returns true if B is as good by what was stated, or by what the runs of A span.
 bool IsAsGood(const Judged& judged, const Sides& sides, const PermutedMaximum& found, bool differs,
               double level, const LearningOptions& options) {
@@ -511,7 +530,9 @@ absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& all_a,
   const Sides sides = SidesOf(a, b, name);
   OTT_ASSIGN_OR_RETURN(CommonPoints points, BringToCommonPoints(sides.curves, lower_is_better));
   NoteEnds(sides, points, &verdict);
-  const double level = LevelOfLook(sides.num_a, sides.num_b(), options);
+  verdict.set_side_of_one_run(SideOfOneRun(sides));
+  const double level =
+      verdict.side_of_one_run().empty() ? LevelOfLook(sides.num_a, sides.num_b(), options) : 0;
   JudgeFirst(sides, std::move(points), level, options, &verdict);
   std::vector<std::string> others;
   for (const std::string& other : MetricsOfAll(a, b)) {

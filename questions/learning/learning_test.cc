@@ -92,6 +92,16 @@ TEST_F(Learning, OtherSeedsAreSeldomWorseOrBetter) {
   EXPECT_LE(different, 9);
 }
 
+// A command that ignores its seed says nothing about others, however often it is run.
+TEST_F(Learning, OneRunAgainAndAgainIsNeitherWorseNorBetter) {
+  const std::vector<RunCurves> once = Runs("b", 1, random_, [](double x) { return FallingLoss(x) + 0.1; });
+  const std::vector<RunCurves> b(10, once[0]);
+  const LearningVerdict verdict = Ask(a_, b);
+  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::CANNOT_TELL);
+  EXPECT_THAT(ToText(verdict), HasSubstr("the runs of B are the same to the last bit"));
+  EXPECT_THAT(ToText(Ask(b, a_)), HasSubstr("the runs of A are the same to the last bit"));
+}
+
 TEST_F(Learning, OneRunIsSeldomWorseOrBetterHoweverFewOthersThereAre) {
   double (*const flat)(double) = [](double) { return 1.0; };
   for (const int num_a : {2, 3, 4, 5, 9}) {
