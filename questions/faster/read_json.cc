@@ -124,6 +124,7 @@ absl::StatusOr<SideSamples> ReadGoogleBenchmark(const std::string& path, const J
       return ErrorIn(path, absl::StrCat(EscapeControlCharacters(name), " failed: ",
                                         EscapeControlCharacters(TextOf(Member(benchmark, "error_message")))));
     }
+    if (Member(benchmark, "skipped") == true) continue;
     const bool is_aggregate = Member(benchmark, "run_type") == "aggregate";
     if (is_aggregate && Member(benchmark, "aggregate_name") != "median") continue;
     const char* const member = clock == ClockKind::kCpu ? "cpu_time" : "real_time";

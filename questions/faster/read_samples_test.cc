@@ -176,6 +176,10 @@ TEST_F(ReadSideTest, GoogleBenchmarksAreReadByTheirDefinition) {
       for (const char* aggregate : {"mean", "median", "stddev"})
         add(absl::StrCat("_", aggregate), aggregate, aggregates_alone && aggregate == std::string("median"));
     }
+    if (chance.Coin()) {
+      benchmarks.push_back(
+          {{"name", "Skipped"}, {"run_type", "iteration"}, {"skipped", true}, {"real_time", 0}});
+    }
     const std::string file =
         Write("benchmark.json", nlohmann::json({{"context", context}, {"benchmarks", benchmarks}}).dump());
     const SideSamples side = MustRead({file});
