@@ -260,7 +260,9 @@ absl::StatusOr<SideSamples> ReadHyperfine(const std::string& path, const Json& r
   return samples;
 }
 
-absl::StatusOr<SideSamples> ReadJsonLines(const std::string& path, const std::string& text) {
+absl::StatusOr<SideSamples> ReadJsonLines(const std::string& path, const std::string& text, ClockKind clock) {
+  if (clock == ClockKind::kCpu)
+    return ErrorIn(path, "a table has one time, and whose it is, it does not say");
   std::vector<TableRow> rows;
   int64_t number = 0;
   for (const absl::string_view part : absl::StrSplit(text, '\n')) {
@@ -295,7 +297,7 @@ bool IsJsonLines(const std::string& text) {
 }
 
 absl::StatusOr<SideSamples> Read(const std::string& path, const std::string& text, ClockKind clock) {
-  if (IsJsonLines(text)) return ReadJsonLines(path, text);
+  if (IsJsonLines(text)) return ReadJsonLines(path, text, clock);
   const Json root = Json::parse(text);
   if (Member(root, "results").is_array()) return ReadHyperfine(path, root["results"], clock);
   if (Member(root, "benchmarks").is_array() && root.contains("devices"))
