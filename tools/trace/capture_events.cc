@@ -88,8 +88,8 @@ bool CaptureEvents::IsCapture(const std::string& path) {
 }
 
 absl::StatusOr<std::unique_ptr<CaptureEvents>> CaptureEvents::Read(const std::string& file,
-                                                                   const CaptureOptions& options, int number,
-                                                                   int default_rank) {
+                                                                   const CaptureOptions& options,
+                                                                   int number) {
   const auto [rank, path] = SplitRank(file);
   kernels::ReadProfileOptions read;
   read.transfers = true;
@@ -104,8 +104,7 @@ absl::StatusOr<std::unique_ptr<CaptureEvents>> CaptureEvents::Read(const std::st
                      ": does not say when it began (TARGET_INFO_SESSION_START_TIME); give the "
                      "nanoseconds since 1970 of its time 0 as --capture-offset"));
   }
-  const int known = rank < 0 && profile.rank < 0 ? default_rank : rank;
-  return std::unique_ptr<CaptureEvents>(new CaptureEvents(std::move(profile), known, *begin, number));
+  return std::unique_ptr<CaptureEvents>(new CaptureEvents(std::move(profile), rank, *begin, number));
 }
 
 bool CaptureEvents::IsOfMachineOf(const CaptureEvents& other) const {

@@ -28,14 +28,16 @@ class CaptureEvents {
  public:
   static bool IsCapture(const std::string& path);
 
-  // number: tells this capture's arrows from those of others. default_rank: of what tells none.
-  // INVALID_ARGUMENT if the file does not say when it began and the options neither; errors of ReadProfile().
+  // number: tells this capture's arrows from those of others. INVALID_ARGUMENT if the file does not say when
+  // it began and the options neither; errors of ReadProfile().
   static absl::StatusOr<std::unique_ptr<CaptureEvents>> Read(const std::string& file,
-                                                             const CaptureOptions& options, int number,
-                                                             int default_rank = -1);
+                                                             const CaptureOptions& options, int number);
 
   const std::string& path() const { return profile_.path; }
   const kernels::Profile& profile() const { return profile_; }
+  // The rank that was given, or that the file or its name tells; -1: none.
+  int rank() const { return given_rank_; }
+  void SetRank(int rank) { given_rank_ = rank; }
   // Returns true if both were taken on one machine: their machines booted within a millisecond.
   bool IsOfMachineOf(const CaptureEvents& other) const;
 
@@ -63,7 +65,7 @@ class CaptureEvents {
   void AddRanges(Trace& trace) const;
 
   const kernels::Profile profile_;
-  const int given_rank_;
+  int given_rank_;
   const int64_t begin_unix_;
   const int number_;
   // The rank of each process; -1: none.

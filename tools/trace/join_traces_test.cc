@@ -80,6 +80,21 @@ TEST_F(JoinTracesTest, TracesOfTorchProfilerAreAlignedByTheirCollectives) {
   EXPECT_FALSE(RunTraces::Find({paths[0], run_dir_}, {}, {}).ok());
 }
 
+TEST_F(JoinTracesTest, ATraceThatTellsNoRankTakesThatOfNoOther) {
+  const std::vector<std::string> paths = {run_dir_ + "/a.json", run_dir_ + "/b.json"};
+  std::string untold = kineto::RankTraceForTest(1, 300, 300);
+  untold.replace(untold.find("distributedInfo"), 15, "noInfo");
+  ASSERT_TRUE(WriteFileAtomically(paths[0], untold).ok());
+  ASSERT_TRUE(WriteFileAtomically(paths[1], kineto::RankTraceForTest(0, 0, 300)).ok());
+  absl::StatusOr<RunTraces> traces = RunTraces::Find(paths, {}, {});
+  ASSERT_TRUE(traces.ok()) << traces.status();
+  const std::vector<waiting::RankProfile> ranks = traces->RankTraces();
+  ASSERT_EQ(ranks.size(), 2U);
+  EXPECT_EQ(ranks[0].rank, 0);
+  EXPECT_EQ(ranks[0].profile->path, paths[1]);
+  EXPECT_EQ(ranks[1].rank, 1);
+}
+
 TEST_F(JoinTracesTest, DriftIsUndone) {
   Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 0, 1'000'000)});
   TraceInfo fast = InfoForTest(1, 0, 0, 0);

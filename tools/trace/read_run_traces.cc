@@ -163,13 +163,20 @@ void RunTraces::Add(std::unique_ptr<CaptureEvents> capture) {
 
 absl::Status RunTraces::AddCaptures(const std::vector<std::string>& files, const CaptureOptions& options) {
   std::vector<absl::StatusOr<std::unique_ptr<CaptureEvents>>> read(files.size());
-  ParallelFor(static_cast<int64_t>(files.size()), NumThreads(0), [&](int64_t i) {
-    const int number = static_cast<int>(i);
-    read[i] = CaptureEvents::Read(files[i], options, number, files.size() > 1 ? number : -1);
-  });
-  for (absl::StatusOr<std::unique_ptr<CaptureEvents>>& capture : read) {
+  ParallelFor(static_cast<int64_t>(files.size()), NumThreads(0),
+              [&](int64_t i) { read[i] = CaptureEvents::Read(files[i], options, static_cast<int>(i)); });
+  std::set<int> told;
+  for (const absl::StatusOr<std::unique_ptr<CaptureEvents>>& capture : read) {
     if (!capture.ok()) return capture.status();
-    Add(*std::move(capture));
+    told.insert((*capture)->rank());
+  }
+  for (size_t i = 0; i < files.size(); ++i) {
+    CaptureEvents& capture = **read[i];
+    // By the order of the files, but none that another one tells.
+    for (int free = static_cast<int>(i); capture.rank() < 0 && files.size() > 1; ++free) {
+      if (told.insert(free).second) capture.SetRank(free);
+    }
+    Add(*std::move(read[i]));
   }
   return absl::OkStatus();
 }
