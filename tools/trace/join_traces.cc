@@ -1,5 +1,6 @@
 #include "tools/trace/join_traces.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
@@ -94,11 +95,13 @@ absl::StatusOr<JoinedTrace> JoinTraces(RunTraces& traces, const std::string& out
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<TraceFile> file, TraceFile::Create(output, InfoOf(traces)));
   JoinedTrace joined;
   int64_t last_rank = -1;
+  int64_t longest_left_out = 0;
   traces.Visit([&](const Trace& trace) {
     AddNames(trace, &last_rank, [&](const auto& name) { file->Add(name); });
     for (const TraceEvent& event : trace.events) {
       if (BucketOf(event) < first_bucket) {
         ++joined.num_left_out;
+        longest_left_out = std::max(longest_left_out, event.duration);
       } else {
         file->Add(event);
         ++joined.num_events;
@@ -106,8 +109,11 @@ absl::StatusOr<JoinedTrace> JoinTraces(RunTraces& traces, const std::string& out
     }
     if (!trace.cut.empty()) file->Add(CutMark(trace));
   });
+  // Where not even marks fit, nothing is left.
   joined.shortest =
-      static_cast<int64_t>(std::ceil(std::exp2(static_cast<double>(first_bucket) / kPerOctave)));
+      first_bucket == kNumBuckets
+          ? longest_left_out + 1
+          : static_cast<int64_t>(std::ceil(std::exp2(static_cast<double>(first_bucket) / kPerOctave)));
   OTT_RETURN_IF_ERROR(file->Commit());
   return joined;
 }

@@ -145,6 +145,16 @@ TEST_F(JoinTracesTest, ShortestSlicesAreLeftOutToStayBelowASize) {
   EXPECT_THAT(left, Not(Contains(HasSubstr("+1"))));
 }
 
+TEST_F(JoinTracesTest, WhereNotEvenMarksFitAllIsLeftOut) {
+  const std::string long_name(10'000, 'm');
+  TraceEvent mark = SliceForTest(long_name, 5, 0);
+  mark.type = TraceEvent::Type::kMark;
+  Write(InfoForTest(0, 0, 0, 0), {mark, SliceForTest("slice", 10, 64)});
+  EXPECT_EQ(Join({}, 9'000).size(), 0);
+  EXPECT_EQ(joined_.num_left_out, 2);
+  EXPECT_EQ(joined_.shortest, 65);
+}
+
 TEST_F(JoinTracesTest, SizeForWhichNotEvenNamesFitIsRefused) {
   Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 10, 5)});
   absl::StatusOr<RunTraces> traces = RunTraces::Find(run_dir_, {});
