@@ -93,6 +93,11 @@ TEST_F(JoinTracesTest, ATraceThatTellsNoRankTakesThatOfNoOther) {
   EXPECT_EQ(ranks[0].rank, 0);
   EXPECT_EQ(ranks[0].profile->path, paths[1]);
   EXPECT_EQ(ranks[1].rank, 1);
+  TraceSelection selection;
+  selection.ranks = {1, 7};
+  traces = RunTraces::Find(paths, selection, {});
+  ASSERT_TRUE(traces.ok()) << traces.status();
+  EXPECT_THAT(traces->info().notes(), Contains("rank 7: has no trace among the files"));
 }
 
 TEST_F(JoinTracesTest, DriftIsUndone) {
@@ -238,6 +243,10 @@ TEST_F(JoinTracesTest, ASingleTraceIsTakenToo) {
     for (const TraceEvent& event : trace.events) names.emplace_back(event.name);
   });
   EXPECT_THAT(names, ElementsAre("a", "b"));
+  TraceSelection selection;
+  selection.ranks = {0};
+  EXPECT_THAT(std::string(RunTraces::Find(TracePath(1), selection).status().message()),
+              HasSubstr("rank 0: has no trace among the files"));
 }
 
 }  // namespace

@@ -54,9 +54,16 @@ absl::StatusOr<RunTraces> RunTraces::Find(const std::vector<std::string>& paths,
     OTT_RETURN_IF_ERROR(result.AddCaptures(paths, captures));
   } else {
     OTT_ASSIGN_OR_RETURN(const TraceInfo info, ReadTraceInfo(path));
-    result.AddFile(path, info.rank());
+    if (selection.ranks.empty() || selection.ranks.count(info.rank()) > 0) result.AddFile(path, info.rank());
   }
   for (const std::string& file : captures.files) OTT_RETURN_IF_ERROR(result.AddCapture(file, captures));
+  for (const int rank : selection.ranks) {
+    const auto is_of_rank = [rank](const TraceInfo& info) { return info.rank() == rank; };
+    if (!IsDirectory(path) &&
+        std::none_of(result.info_.traces().begin(), result.info_.traces().end(), is_of_rank)) {
+      result.AddNote(absl::StrCat("rank ", rank, ": has no trace among the files"));
+    }
+  }
   if (result.paths_.empty() && result.captures_alone_) {
     return absl::NotFoundError(absl::StrCat(path, ": has neither ranges nor device activity of the ranks"));
   }
