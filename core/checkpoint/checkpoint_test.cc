@@ -296,6 +296,27 @@ TEST(Zero, PartitionsOfAFlatBufferArePutTogether) {
       HasSubstr("'b': its parts have 0 of 3 elements"));
 }
 
+// Written with "elastic_checkpoint": a list of groups, without padding.
+TEST(Zero, WhatTheOptimizerKeepsIsInElasticCheckpointsToo) {
+  const Value shapes = Value::List{ValueMap{{"a", Value::List{2, 2}}, {"b", Value::List{3}}}};
+  const auto partition = [](float first, int64_t size, const Value& kept) {
+    return Value(ValueMap{
+        {"optimizer_state_dict", ValueMap{{"single_partition_of_fp32_groups", Value::List{Flat(first, size)}},
+                                          {"base_optimizer_state", Value::List{kept}}}}});
+  };
+  const auto kept = [](float first, int64_t size) { return Value(ValueMap{{"exp_avg", Flat(first, size)}}); };
+  const absl::StatusOr<Value> state = JoinZeroPartitions(
+      {ValueMap{{"param_shapes", shapes}}}, {partition(0, 4, kept(0, 4)), partition(4, 3, kept(40, 3))});
+  ASSERT_TRUE(state.ok()) << state.status();
+  const Value& of_parameter = At(At(*state, "optimizer"), "state");
+  EXPECT_EQ(Elements(At(At(of_parameter, "b"), "exp_avg")), "float32[3]: 40 41 42");
+  const Value list = Value::List{kept(0, 7)};
+  EXPECT_THAT(std::string(JoinZeroPartitions({ValueMap{{"param_shapes", shapes}}}, {partition(0, 7, list)})
+                              .status()
+                              .message()),
+              HasSubstr("no map of what the optimizer keeps of group 0"));
+}
+
 // Each rank has half of each parameter, rounded up.
 TEST(Zero, SharesOfEachParameterArePutTogether) {
   const auto partition = [](float first) {

@@ -291,9 +291,15 @@ class Joiner {
     for (const Value* const state : states_) {
       masters.push_back(ItemOrNull(
           state->map().Find(is_stage_3_ ? "fp32_flat_groups" : "single_partition_of_fp32_groups"), group));
-      const Value* const base = Find(*state, {OptimizerName(), "state"});
-      const std::string key = absl::StrCat(group);
-      states.push_back(base != nullptr && base->is_map() ? base->map().Find(key) : nullptr);
+      const Value* const base = Find(*state, {OptimizerName()});
+      if (base != nullptr && base->is_list()) {
+        // An elastic checkpoint's, which has no padding either.
+        states.push_back(ItemOrNull(base, group));
+        if (states.back() == nullptr || !states.back()->is_map())
+          return Unexpected(absl::StrCat("no map of what the optimizer keeps of group ", group));
+      } else {
+        states.push_back(Find(*state, {OptimizerName(), "state", absl::StrCat(group)}));
+      }
     }
     const std::optional<FlatTensor> master = FlatOf(masters);
     if (!master.has_value()) return Unexpected(absl::StrCat("no flat master weights of group ", group));
