@@ -21,6 +21,9 @@ namespace {
 
 constexpr int kShareTag = 0;
 
+// A message of protobuf has less than 2 GiB, with what is beside the result.
+constexpr size_t kMostResultBytes = (size_t{1} << 31) - 4096;
+
 Processes* g_processes = nullptr;
 
 // This thread works on a piece.
@@ -407,6 +410,11 @@ absl::Status Processes::Serve() {
       absl::StatusOr<std::string> result = absl::UnimplementedError(
           absl::StrCat(request.task(), ": not known here; the processes are of different versions"));
       if (task != tasks_.end()) result = task->run(request.argument(), std::max(1, request.num_threads()));
+      // What could not be sent would be waited for without end.
+      if (result.ok() && result->size() > kMostResultBytes) {
+        result = absl::ResourceExhaustedError(absl::StrCat(
+            request.task(), ": ", result->size(), " bytes, and processes send each other less than 2 GiB"));
+      }
       internal::ShareReply reply;
       reply.set_piece(request.piece());
       reply.set_code(static_cast<int>(result.status().code()));
