@@ -100,6 +100,22 @@ TEST_F(JoinTracesTest, ATraceThatTellsNoRankTakesThatOfNoOther) {
   EXPECT_THAT(traces->info().notes(), Contains("rank 7: has no trace among the files"));
 }
 
+TEST_F(JoinTracesTest, TracesOfTwoRunsAreNotOneJob) {
+  std::vector<std::string> paths;
+  for (const int run : {0, 1}) {
+    for (const int rank : {0, 1}) {
+      paths.push_back(run_dir_ + "/" + std::to_string(run) + std::to_string(rank) + ".json");
+      ASSERT_TRUE(WriteFileAtomically(paths.back(), kineto::RankTraceForTest(rank, 0, 300)).ok());
+    }
+  }
+  EXPECT_EQ(RunTraces::Find({paths[2], paths[3]}, {}, {})->two_runs(), "");
+  const absl::StatusOr<RunTraces> traces = RunTraces::Find(paths, {}, {});
+  ASSERT_TRUE(traces.ok()) << traces.status();
+  EXPECT_EQ(traces->two_runs(), paths[0] + " and " + paths[2] +
+                                    " are both rank 0's, and have collectives in common: keep one run's");
+  EXPECT_THAT(traces->info().notes(), Contains(traces->two_runs()));
+}
+
 TEST_F(JoinTracesTest, DriftIsUndone) {
   Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 0, 1'000'000)});
   TraceInfo fast = InfoForTest(1, 0, 0, 0);

@@ -208,8 +208,9 @@ void RunTraces::AlignByCollectives() {
   std::vector<waiting::TraceSummary> traces;
   for (const waiting::RankProfile& trace : RankTraces())
     traces.push_back(waiting::SummarizeCollectives(trace));
-  const std::vector<waiting::ClockOffset> offsets =
-      waiting::AlignClocks(traces, waiting::MatchCollectives(traces));
+  const std::vector<waiting::Collective> collectives = waiting::MatchCollectives(traces);
+  LookForTwoRuns(traces, collectives);
+  const std::vector<waiting::ClockOffset> offsets = waiting::AlignClocks(traces, collectives);
   const auto num_known = std::count_if(offsets.begin(), offsets.end(),
                                        [](const waiting::ClockOffset& offset) { return offset.is_known; });
   for (size_t i = 0; i < traces.size(); ++i) {
@@ -221,6 +222,22 @@ void RunTraces::AlignByCollectives() {
       info.mutable_clock()->set_end_nanoseconds(begin + info.end_nanoseconds() - info.begin_nanoseconds() +
                                                 offsets[i].at_end);
       info.mutable_clock()->set_error_bound_nanoseconds(offsets[i].error_bound);
+    }
+  }
+}
+
+// A rank is in a collective once. Windows of one run have none in common.
+void RunTraces::LookForTwoRuns(const std::vector<waiting::TraceSummary>& traces,
+                               const std::vector<waiting::Collective>& collectives) {
+  for (const waiting::Collective& collective : collectives) {
+    std::map<int, size_t> trace_of_rank;
+    for (const waiting::Collective::Part& part : collective.parts) {
+      const int rank = traces[part.trace].rank;
+      const size_t other = trace_of_rank.emplace(rank, part.trace).first->second;
+      if (other == part.trace) continue;
+      two_runs_ = absl::StrCat(traces[other].path, " and ", traces[part.trace].path, " are both rank ", rank,
+                               "'s, and have collectives in common: keep one run's");
+      return AddNote(two_runs_);
     }
   }
 }

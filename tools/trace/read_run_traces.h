@@ -51,6 +51,9 @@ class RunTraces {
   // missing. The latter only after Visit().
   const JoinedTraceInfo& info() const { return info_; }
 
+  // Empty, or which captures are of two runs, so that nothing can be told of who waited for whom.
+  const std::string& two_runs() const { return two_runs_; }
+
   // Returns what captures alone tell, in the order of ranks; empty for others.
   std::vector<waiting::RankProfile> RankTraces() const;
 
@@ -63,6 +66,8 @@ class RunTraces {
   void Add(std::unique_ptr<CaptureEvents> capture);
   void DropClocksOfSeveralMachines();
   void AlignByCollectives();
+  void LookForTwoRuns(const std::vector<waiting::TraceSummary>& traces,
+                      const std::vector<waiting::Collective>& collectives);
   void AddNote(const std::string& note);
   void FindBeginning();
   // On the common clock: a moment of a trace, from its own beginning.
@@ -74,6 +79,7 @@ class RunTraces {
   std::vector<std::string> paths_;
   std::vector<std::unique_ptr<CaptureEvents>> captures_;
   bool captures_alone_ = false;
+  std::string two_runs_;
   // The offset of a time of day where clocks were not compared.
   int64_t unix_to_common_ = 0;
   int64_t begin_ = 0;

@@ -77,8 +77,13 @@ absl::StatusOr<int> RunTrace(TraceFlags& flags) {
     const waiting::TracedJob job = waiting::DescribeJob(rank_traces);
     if (flags.split) Print(flags.json ? waiting::SplitsToJson(job) : waiting::FormatSplits(job));
     if (flags.collectives > 0) {
-      Print(waiting::FormatCollectives(job, flags.collectives) + waiting::FormatHoldUps(job));
-      answer = waiting::AnswerHoldUps(job);
+      Print(waiting::FormatCollectives(job, flags.collectives));
+      if (traces.two_runs().empty()) {
+        Print(waiting::FormatHoldUps(job));
+        answer = waiting::AnswerHoldUps(job);
+      } else {
+        Print(absl::StrCat("cannot tell who waits for whom: ", traces.two_runs(), "\n"));
+      }
     }
   }
   if (flags.tree || flags.top > 0 || flags.gaps) {
