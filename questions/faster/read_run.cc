@@ -81,9 +81,11 @@ std::vector<double> OfLongestRank(const std::vector<StopwatchStats>& ranks) {
 MeasurementSamples MeanOverRanks(const std::vector<StopwatchStats>& ranks, const std::string& name) {
   std::vector<double> sums;
   double num_ranks = 0;
+  bool is_sampled = false;
   for (const StopwatchStats& rank : ranks) {
     for (const ott::Measurement& of_rank : rank.measurements()) {
       if (of_rank.name() != name || of_rank.series().seconds_size() == 0) continue;
+      is_sampled |= of_rank.sampled();
       sums.resize(std::max(sums.size(), static_cast<size_t>(of_rank.series().seconds_size())));
       for (int i = 0; i < of_rank.series().seconds_size(); ++i) sums[i] += of_rank.series().seconds(i);
       ++num_ranks;
@@ -94,7 +96,8 @@ MeasurementSamples MeanOverRanks(const std::vector<StopwatchStats>& ranks, const
   for (const double sum : sums) {
     if (sum > 0 && std::isfinite(sum)) mean.seconds.push_back(sum / num_ranks);
   }
-  if (!sums.empty())
+  // Those that were measured stand for all.
+  if (!sums.empty() && !is_sampled)
     mean.share_of_iterations = static_cast<double>(mean.seconds.size()) / static_cast<double>(sums.size());
   return mean;
 }
