@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
@@ -451,6 +452,18 @@ TEST_F(Hostile, AValueThatContainsItselfIsAnError) {
         "0](h\x01h\x01h\x01h\x01h\x01h\x01h\x01h\x01h\x01h\x01"
         "eq\x01");
   EXPECT_THAT(Error("b.pkl", lists + "."), HasSubstr("repeated so often"));
+}
+
+// Two bytes repeat a text of a megabyte, or bytes, or a key.
+TEST_F(Hostile, ATextThatIsRepeatedWithoutEndIsAnError) {
+  const std::string size("\0\0\x10\0", 4), text(size_t{1} << 20, 'a');
+  const std::string recalls = absl::StrJoin(std::vector<std::string>(200, "h\x01"), "");
+  for (const char* const opcode : {"X", "B"}) {
+    EXPECT_THAT(Error("a.pkl", absl::StrCat("\x80\x03](", opcode, size, text, "q\x01", recalls, "e.")),
+                HasSubstr("the texts in it are repeated so often"));
+  }
+  EXPECT_THAT(Error("a.pkl", absl::StrCat("\x80\x03}(X", size, text, "q\x01", recalls, "Nu.")),
+              HasSubstr("a key of more than 64 KiB"));
 }
 
 TEST_F(Hostile, AnObjectAsTheStateOfANumPyDTypeIsNoOrderOfBytes) {

@@ -30,7 +30,9 @@ std::string_view AfterLastDot(std::string_view name) { return name.substr(name.r
 class Converter {
  public:
   Converter(const PlainData& data, const OpenStorage& open_storage)
-      : data_(data), open_storage_(open_storage), max_values_(100'000 + 4 * data.size()) {}
+      : data_(data), open_storage_(open_storage), max_values_(100'000 + 4 * data.size()) {
+    for (size_t i = 0; i < data.size(); ++i) max_text_bytes_ += 4 * data[static_cast<Index>(i)].text.size();
+  }
 
   // The whole of it.
   absl::StatusOr<Value> ConvertRoot(Index root) {
@@ -53,6 +55,13 @@ class Converter {
     return value;
   }
 
+  // Texts, keys and bytes are copied wherever they are.
+  absl::Status CountText(const std::string& path, size_t size) {
+    num_text_bytes_ += size;
+    if (num_text_bytes_ <= max_text_bytes_) return absl::OkStatus();
+    return Error(path, "the texts in it are repeated so often that the tree would not end");
+  }
+
   static absl::Status Error(const std::string& path, std::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "': ", std::string(what)));
   }
@@ -69,9 +78,10 @@ class Converter {
         return Value(value.real);
       case Type::kText:
       case Type::kGlobal:
+        OTT_RETURN_IF_ERROR(CountText(path, value.text.size()));
         return Value(std::string(value.text));
       case Type::kBytes:
-        return BytesTensor(value.text);
+        return BytesTensor(path, value.text);
       case Type::kList:
         return ConvertList(path, value);
       case Type::kMap: {
@@ -88,7 +98,8 @@ class Converter {
   }
 
   // The bytes of a pickle are copied, so that the tree outlives it.
-  static absl::StatusOr<Value> BytesTensor(std::string_view bytes) {
+  absl::StatusOr<Value> BytesTensor(const std::string& path, std::string_view bytes) {
+    OTT_RETURN_IF_ERROR(CountText(path, bytes.size()));
     OTT_ASSIGN_OR_RETURN(const std::shared_ptr<void> memory,
                          AllocateHost(static_cast<int64_t>(bytes.size())));
     std::copy(bytes.begin(), bytes.end(), static_cast<char*>(memory.get()));
@@ -108,7 +119,8 @@ class Converter {
   absl::Status ConvertEntries(const std::string& path, const PlainData::Value& entries, Value::Map& map) {
     for (size_t i = 0; i + 1 < entries.items.size(); i += 2) {
       std::string key;
-      if (!AppendKey(data_[entries.items[i]], 0, &key)) return Error(path, "a key of too many values");
+      if (!AppendKey(data_[entries.items[i]], 0, &key)) return Error(path, "a key of more than 64 KiB");
+      OTT_RETURN_IF_ERROR(CountText(path, key.size()));
       OTT_ASSIGN_OR_RETURN(Value value, Convert(JoinPath(path, key), entries.items[i + 1]));
       // Two keys may have one text, such as 1 and "1".
       if (map.Find(key) != nullptr) absl::StrAppend(&key, "#", i / 2);
@@ -131,7 +143,10 @@ class Converter {
   // Sets have no order, so that equal ones may be written in several: the values are sorted.
   absl::StatusOr<Value> ConvertSet(const std::string& path, const PlainData::Value& list) {
     std::vector<std::pair<std::string, Index>> sorted;
-    for (const Index item : list.items) sorted.emplace_back(KeyText(data_[item]), item);
+    for (const Index item : list.items) {
+      sorted.emplace_back(KeyText(data_[item]), item);
+      OTT_RETURN_IF_ERROR(CountText(path, sorted.back().first.size()));
+    }
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     PlainData::Value ordered;
@@ -149,7 +164,7 @@ class Converter {
   // for that.
   bool AppendKey(const PlainData::Value& key, int depth, std::string* text) const {
     constexpr size_t kMaxKeyBytes = 1 << 16;
-    if (depth > kMaxDepth || text->size() > kMaxKeyBytes) return false;
+    if (depth > kMaxDepth || text->size() + key.text.size() > kMaxKeyBytes) return false;
     switch (key.type) {
       case Type::kText:
       case Type::kGlobal:
@@ -286,7 +301,7 @@ class Converter {
       }
     }
     if (name == "_codecs.encode") {
-      if (const std::optional<std::string> bytes = Latin1(arguments)) return Wrap(BytesTensor(*bytes));
+      if (const std::optional<std::string> bytes = Latin1(arguments)) return Wrap(BytesTensor(path, *bytes));
     }
     if (StartsWith(name, "numpy.") && object != nullptr) {
       if (function == "_reconstruct") return ConvertArray(path, *object);
@@ -466,7 +481,7 @@ class Converter {
         return Error(path, "an array of too many elements");
       }
     }
-    OTT_ASSIGN_OR_RETURN(const Value held, BytesTensor(*bytes));
+    OTT_ASSIGN_OR_RETURN(const Value held, BytesTensor(path, *bytes));
     const HeldBytes storage{{static_cast<const char*>(held.tensor().view.data()), bytes->size()},
                             held.tensor().owner};
     absl::StatusOr<Tensor> tensor = TensorInStorage(storage, *dtype, 0, shape, strides);
@@ -480,7 +495,7 @@ class Converter {
     const std::optional<DType> dtype = NumPyDType(Argument(arguments, 0));
     const std::optional<std::string> bytes = BytesOf(Argument(arguments, 1));
     if (!dtype.has_value() || !bytes.has_value()) return std::optional<Value>();
-    OTT_ASSIGN_OR_RETURN(const Value held, BytesTensor(*bytes));
+    OTT_ASSIGN_OR_RETURN(const Value held, BytesTensor(path, *bytes));
     absl::StatusOr<Tensor> tensor = TensorInStorage(
         {{static_cast<const char*>(held.tensor().view.data()), bytes->size()}, held.tensor().owner}, *dtype,
         0, {}, {});
@@ -492,6 +507,8 @@ class Converter {
   const OpenStorage& open_storage_;
   const size_t max_values_;
   size_t num_values_ = 0;
+  size_t max_text_bytes_ = size_t{64} << 20;
+  size_t num_text_bytes_ = 0;
   // By path, of the tensors that no map has taken up yet.
   std::map<std::string, Value::Map> attributes_;
   int depth_ = 0;
