@@ -440,6 +440,31 @@ TEST_F(Hostile, ADistributedCheckpointWhosePartsDoNotFitIsAnErrorThatNamesThem) 
   EXPECT_THAT(error(), HasSubstr("'../_0.distcp', leads out of the folder"));
 }
 
+// Lists of one item each, a million items in.
+TEST_F(Hostile, APathFarIntoManyListsIsAnError) {
+  const auto text = [](const std::string& of) {
+    return absl::StrCat("X", std::string(1, static_cast<char>(of.size())), std::string(3, '\0'), of);
+  };
+  const auto object = [](const std::string& attributes) { return "cm\nC\n)\x81}(" + attributes + "ub"; };
+  std::string names, places, paths;
+  for (const std::string name : {"a", "b", "c"}) {
+    names += text(name) + "N";
+    places += object(text("fqn") + text(name)) + object(text("relative_path") + text("f") + text("offset") +
+                                                        std::string("K\0", 2) + text("length") + "M\x95\x0b");
+    paths += text(name) + "(" + text("list_" + name) + std::string("J\xf0\xff\x0f\0", 5) + "t";
+  }
+  ASSERT_TRUE(MakeDirectories(dir_ + "/far").ok());
+  Write("far/f", Bytes("weights.pt"));
+  const std::string metadata =
+      "\x80\x02" +
+      object(text("state_dict_metadata") + "}(" + names + "u" + text("storage_data") + "}(" + places + "u" +
+             text("planner_data") + "}(" + paths + "u") +
+      ".";
+  Write("far/.metadata", metadata);
+  EXPECT_THAT(std::string(ReadCheckpoint(dir_ + "/far").status().message()),
+              HasSubstr("a path of 'b' that does not fit the others"));
+}
+
 TEST_F(Hostile, AValueThatContainsItselfIsAnError) {
   EXPECT_THAT(Error("a.pkl",
                     "\x80\x02]q\x01h\x01"

@@ -304,7 +304,7 @@ class Reader {
   }
 
   // At the path that the metadata gives, in which numbers are those of lists, or else by its name.
-  absl::Status Insert(const std::string& name, Value value, Value* tree) const {
+  absl::Status Insert(const std::string& name, Value value, Value* tree) {
     const auto found = paths_.find(name);
     const PlainData::Value* const path = found == paths_.end() ? nullptr : found->second;
     Value* at = tree;
@@ -323,12 +323,16 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // Null if the value is something else already. Items may come in any order.
-  static Value* ItemAt(int64_t i, Value* value) {
-    constexpr int64_t kMaxItems = 1 << 20;
+  // Null if the value is something else already. Items may come in any order, and those of all lists are not
+  // many more than there are values.
+  Value* ItemAt(int64_t i, Value* value) {
     if (value->is_null()) *value = Value::List();
-    if (!value->is_list() || i < 0 || i >= kMaxItems) return nullptr;
-    if (i >= static_cast<int64_t>(value->list().size())) value->list().resize(i + 1);
+    if (!value->is_list() || i < 0) return nullptr;
+    const auto size = static_cast<int64_t>(value->list().size());
+    if (i < size) return &value->list()[i];
+    if (i >= max_new_items_) return nullptr;
+    max_new_items_ -= i + 1 - size;
+    value->list().resize(i + 1);
     return &value->list()[i];
   }
 
@@ -344,6 +348,7 @@ class Reader {
   const PlainData::Value* const root_;
   std::unordered_map<std::string_view, const PlainData::Value*> paths_;
   std::map<ChunkKey, ChunkPlace> places_;
+  int64_t max_new_items_ = int64_t{1} << 20;
   std::unordered_map<std::string, std::shared_ptr<const MappedFile>> files_;
 };
 
