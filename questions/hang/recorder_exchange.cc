@@ -62,13 +62,14 @@ RecorderExchange::RecorderExchange(Socket listener, Answers answers)
 absl::StatusOr<std::unique_ptr<RecorderExchange>> RecorderExchange::Start(Communicator& ranks,
                                                                           Answers answers,
                                                                           Deadline deadline) {
-  // Hosts may have IPv4 alone. A rank that cannot listen can still ask.
+  // Hosts may have IPv4 alone. A rank that cannot listen, or has no thread to answer, can still ask.
   absl::StatusOr<Socket> listener = Socket::Listen(AF_INET6, 0);
   if (!listener.ok()) listener = Socket::Listen(AF_INET, 0);
-  const int port = listener.ok() ? listener->LocalPort() : 0;
+  int port = listener.ok() ? listener->LocalPort() : 0;
   std::unique_ptr<RecorderExchange> exchange(
       new RecorderExchange(listener.ok() ? *std::move(listener) : Socket(), std::move(answers)));
   OTT_ASSIGN_OR_RETURN(exchange->token_, NewToken(ranks, deadline));
+  if (port > 0 && !exchange->thread_.Start([exchange = exchange.get()] { exchange->Serve(); })) port = 0;
   OTT_ASSIGN_OR_RETURN(const std::vector<std::string> ports, ranks.AllGather(absl::StrCat(port), deadline));
   for (int rank = 0; rank < ranks.size(); ++rank) {
     Peer& peer = exchange->peers_.emplace_back();
@@ -77,15 +78,12 @@ absl::StatusOr<std::unique_ptr<RecorderExchange>> RecorderExchange::Start(Commun
     if (!absl::SimpleAtoi(ports[rank], &peer.port)) peer.port = 0;
   }
   exchange->rank_ = ranks.rank();
-  if (exchange->listener_.is_open()) {
-    exchange->thread_ = std::thread([exchange = exchange.get()] { exchange->Serve(); });
-  }
   return exchange;
 }
 
 RecorderExchange::~RecorderExchange() {
   ends_ = true;
-  if (thread_.joinable()) thread_.join();
+  thread_.Join();
 }
 
 void RecorderExchange::Serve() {

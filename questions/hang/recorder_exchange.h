@@ -9,11 +9,11 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ott/core/base/thread_group.h"
 #include "ott/dist/comm/communicator.h"
 #include "ott/dist/comm/socket.h"
 
@@ -68,7 +68,7 @@ class RecorderExchange {
   uint64_t token_ = 0;
   std::vector<Peer> peers_;
   std::atomic<bool> ends_{false};
-  std::thread thread_;
+  ThreadGroup thread_;
 };
 
 }  // namespace ott

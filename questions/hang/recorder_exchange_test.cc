@@ -16,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/no_threads_for_test.h"
 #include "ott/dist/comm/communicator.h"
 #include "ott/dist/comm/local_communicator.h"
 
@@ -61,6 +62,19 @@ TEST(RecorderExchange, TurnsAreAnsweredAndVerdictsArrive) {
     }
   }
   EXPECT_EQ(verdicts, (std::vector<std::string>{"rank 3 stands", ""}));
+}
+
+TEST(RecorderExchange, WithoutAThreadItSaysThatItDoesNotListen) {
+  const NoThreads no_threads;
+  const std::unique_ptr<Communicator> ranks = CreateLocalCommunicator();
+  const auto exchange = RecorderExchange::Start(*ranks, {}, Deadline::After(std::chrono::seconds(10)));
+  ASSERT_TRUE(exchange.ok()) << exchange.status();
+  EXPECT_NE((*exchange)
+                ->AskForTurn(0, Deadline::After(std::chrono::seconds(10)))
+                .status()
+                .message()
+                .find("does not listen"),
+            std::string::npos);
 }
 
 TEST(RecorderExchange, WithoutFreeFilesItWaitsAndThenAnswers) {
