@@ -200,6 +200,16 @@ TEST_F(JoinTracesTest, MissingRankIsNamed) {
   EXPECT_THAT(info_.notes(), ElementsAre(HasSubstr("rank 1: no trace in")));
 }
 
+TEST_F(JoinTracesTest, OfAJobThatWasStartedAgainTheLatestStartIsWhole) {
+  for (const int rank : {0, 1}) Write(InfoForTest(rank, 0, 0, 0), {SliceForTest("a", 10, 5)});
+  const std::string latest = run_dir_ + "/attempt_2";
+  ASSERT_TRUE(MakeDirectories(latest).ok());
+  for (const std::string name : {"/run.json", "/rank_00000", "/rank_00001"})
+    std::filesystem::copy(run_dir_ + name, latest + name, std::filesystem::copy_options::recursive);
+  EXPECT_THAT(Join(), ElementsAre("0 a 10+5", "1 a 10+5"));
+  EXPECT_THAT(info_.notes(), IsEmpty());
+}
+
 TEST_F(JoinTracesTest, OfATruncatedFileWholeEventsAreKeptAndTheCutIsShown) {
   Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 10, 5)});
   Write(InfoForTest(1, 0, 0, 0), {SliceForTest("whole", 10, 5), SliceForTest("cut", 20, 5)});

@@ -48,7 +48,6 @@ absl::StatusOr<RunTraces> RunTraces::Find(const std::vector<std::string>& paths,
   if (IsDirectory(path)) {
     const std::string run_dir = LatestAttempt(path);
     OTT_RETURN_IF_ERROR(CheckRunDirectory(run_dir));
-    if (const std::string starts = DescribeStarts(path); !starts.empty()) result.info_.add_notes(starts);
     result.AddDirectory(run_dir, captures);
   } else if (result.captures_alone_) {
     OTT_RETURN_IF_ERROR(result.AddCaptures(paths, captures));

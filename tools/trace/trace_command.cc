@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
+#include "ott/dist/directory/run_directory.h"
 #include "ott/questions/answer/answer.h"
 #include "ott/questions/answer/exit_code.h"
 #include "ott/questions/waiting/traced_job.h"
@@ -66,6 +67,7 @@ absl::Status Join(RunTraces& traces, const TraceFlags& flags) {
 
 absl::StatusOr<int> RunTrace(TraceFlags& flags) {
   flags.selection.ranks = std::set<int>(flags.ranks.begin(), flags.ranks.end());
+  SayLatestAttempt("trace", flags.runs[0]);
   OTT_ASSIGN_OR_RETURN(RunTraces traces, RunTraces::Find(flags.runs, flags.selection, flags.captures));
   if (!flags.output.empty()) OTT_RETURN_IF_ERROR(Join(traces, flags));
   bool has_answer = true;
