@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -480,6 +482,26 @@ void NoteEnds(const Sides& sides, const CommonPoints& points, LearningVerdict* v
                                      at_target ? ", each at the same target" : ""));
 }
 
+// Names what some runs have and others lack, which nothing can be told of.
+void NoteMissingMetrics(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
+                        LearningVerdict* verdict) {
+  std::set<std::string> missing;
+  for (const std::vector<RunCurves>* side : {&a, &b}) {
+    for (const RunCurves& run : *side) {
+      for (const auto& [name, curve] : run.curves) missing.insert(name);
+    }
+  }
+  for (const std::string& name : MetricsOfAll(a, b)) missing.erase(name);
+  for (auto name = missing.begin(); name != missing.end();)
+    name = IsOfLearning(*name) ? std::next(name) : missing.erase(name);
+  if (missing.empty()) return;
+  constexpr size_t kMostNamed = 8;
+  std::vector<std::string> named(missing.begin(),
+                                 std::next(missing.begin(), std::min(kMostNamed, missing.size())));
+  if (missing.size() > kMostNamed) named.push_back(absl::StrCat(missing.size() - kMostNamed, " more"));
+  verdict->add_notes(absl::StrCat("not in all runs, and left out: ", absl::StrJoin(named, ", ")));
+}
+
 absl::Status CheckHasMetric(const std::vector<RunCurves>& runs, const std::string& metric) {
   for (const RunCurves& run : runs) {
     const auto found = run.curves.find(metric);
@@ -540,6 +562,7 @@ absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& all_a,
     if (other != name && IsOfLearning(other)) others.push_back(other);
   }
   JudgeOthers(a, b, others, level, options.error, &verdict);
+  NoteMissingMetrics(all_a, all_b, &verdict);
   return verdict;
 }
 

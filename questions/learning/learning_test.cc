@@ -200,6 +200,15 @@ TEST_F(Learning, ALookThatCannotTellYetSaysNothingOfOtherMetricsEither) {
   EXPECT_EQ(Ask(a, b, options).metrics(1).kind(), LearningVerdict::CANNOT_TELL);
 }
 
+TEST_F(Learning, MetricsThatARunLacksAreNamed) {
+  std::vector<RunCurves> a = a_, b = a_;
+  for (RunCurves& run : a) run.curves["eval_loss"] = run.curves["time"] = run.curves["loss"];
+  for (size_t i = 1; i < b.size(); ++i) b[i].curves["eval_loss"] = b[i].curves["loss"];
+  const LearningVerdict verdict = Ask(a, b);
+  EXPECT_EQ(verdict.metrics(0).name(), "loss");
+  EXPECT_THAT(ToText(verdict), HasSubstr("note: not in all runs, and left out: eval_loss\n"));
+}
+
 TEST_F(Learning, AMetricThatARunLacksIsAnError) {
   LearningOptions options;
   options.metric = "accuracy";
