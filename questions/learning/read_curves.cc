@@ -399,17 +399,19 @@ class SideReader {
   explicit SideReader(const ReadOptions& options) : options_(options) {}
 
   absl::Status Read(const std::string& path, int level = 0) {
+    // RUN/attempt_1 is RUN itself.
+    if (const std::string first = LatestAttempt(path); !PathExists(path) && IsRunDirectory(first))
+      return ReadRunDirectory(first);
     if (!PathExists(path)) {
       return absl::NotFoundError(absl::StrCat(EscapeControlCharacters(path), ": No such file or directory"));
     }
     if (!IsDirectory(path)) return ReadRunOf({path}, path, "");
-    if (const std::vector<std::string> files = FilesOfRun(path); !files.empty()) {
-      return ReadRunOf(files, path, IsRunDirectory(path) ? path : "");
-    }
     if (IsRunDirectory(path)) {
-      return absl::NotFoundError(absl::StrCat(
-          path, ": a run without metrics: the program logs them by run.metric(\"loss\", value)"));
+      SayLatestAttempt("curves", path);
+      return ReadRunDirectory(LatestAttempt(path));
     }
+    if (const std::vector<std::string> files = FilesOfRun(path); !files.empty())
+      return ReadRunOf(files, path, "");
     if (level == kMostLevels) return absl::OkStatus();
     const size_t before = side_.runs.size();
     for (const std::string& entry : ListFolder(path)) OTT_RETURN_IF_ERROR(Read(entry, level + 1));
@@ -422,6 +424,13 @@ class SideReader {
   ReadRuns Finish() && { return std::move(side_); }
 
  private:
+  absl::Status ReadRunDirectory(const std::string& run) {
+    if (const std::vector<std::string> files = FilesOfRun(run); !files.empty())
+      return ReadRunOf(files, run, run);
+    return absl::NotFoundError(
+        absl::StrCat(run, ": a run without metrics: the program logs them by run.metric(\"loss\", value)"));
+  }
+
   absl::Status ReadRunOf(const std::vector<std::string>& files, const std::string& name,
                          const std::string& directory) {
     MetricRows rows(name, options_.x);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <utility>
@@ -285,6 +286,12 @@ TEST_F(ReadCurves, ARunDirectoryHasTheMetricsOfItsFirstRank) {
   Write("run/rank_00000/metrics.jsonl", "{\"step\": 0, \"loss\": 2}\n{\"step\": 1, \"loss\": 1}\n");
   EXPECT_EQ(Show(folder_ + "/run"), "step run loss 0:2 1:1");
   EXPECT_EQ(ReadSide({folder_ + "/run"}, {})->runs.at(0).directory, folder_ + "/run");
+  // A run that was started again is its latest start.
+  Write("run/attempt_2/run.json", "{}");
+  Write("run/attempt_2/rank_00000/metrics.jsonl", "{\"step\": 0, \"loss\": 7}\n");
+  EXPECT_EQ(Show(folder_ + "/run"), "step run/attempt_2 loss 0:7");
+  EXPECT_EQ(Show(folder_ + "/run/attempt_1"), "step run loss 0:2 1:1");
+  std::filesystem::remove_all(folder_ + "/run/attempt_2");
   Write("run/rank_00000/metrics.jsonl", "{\"step\": 1, \"lo");
   EXPECT_EQ(Show(folder_ + "/run"), "run/rank_00000/metrics.jsonl:1: column 16: this is no JSON");
 }
