@@ -59,13 +59,14 @@ absl::StatusOr<SideSamples> ReadTimesFile(const std::string& path, ClockKind clo
   return samples;
 }
 
-// A run directory, or the run directories in a folder.
+// A run directory, or the run directories in a folder, or RUN/attempt_1, which is RUN itself.
 absl::StatusOr<SideSamples> ReadFolder(const std::string& path, ClockKind clock) {
   if (clock == ClockKind::kCpu) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": a run directory has no CPU time"));
   }
   std::vector<std::string> runs;
-  if (IsRunDirectory(path)) {
+  const bool is_first_start = !PathExists(path);
+  if (IsRunDirectory(path) || is_first_start) {
     runs.push_back(path);
   } else {
     std::error_code error;
@@ -86,7 +87,7 @@ absl::StatusOr<SideSamples> ReadFolder(const std::string& path, ClockKind clock)
   samples.primary = kIteration;
   samples.iterations_must_match = true;
   for (std::string& run : runs) {
-    SayLatestAttempt("ab", run);
+    if (!is_first_start) SayLatestAttempt("ab", run);
     run = LatestAttempt(run);
     OTT_ASSIGN_OR_RETURN(Process process, ReadRun(run));
     samples.processes.push_back(std::move(process));
@@ -98,6 +99,7 @@ absl::StatusOr<SideSamples> ReadFolder(const std::string& path, ClockKind clock)
 absl::StatusOr<SideSamples> ReadPath(const std::string& path, ClockKind clock) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status) && IsRunDirectory(LatestAttempt(path))) return ReadFolder(path, clock);
   if (!fs::exists(status)) {
     return absl::NotFoundError(absl::StrCat(EscapeControlCharacters(path), ": ",
                                             error ? error.message() : "No such file or directory"));

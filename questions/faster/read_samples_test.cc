@@ -103,6 +103,14 @@ TEST_F(ReadSideTest, FoldersAndGlobsOfRunsAreRead) {
   EXPECT_EQ(MustRead({dir_ + "/kept"}).processes.size(), 1);
 }
 
+TEST_F(ReadSideTest, OfARunThatWasStartedAgainEachStartCanBeRead) {
+  const std::string run = WriteIterations("run", {{1, 2}});
+  const std::string latest = WriteIterations("run/attempt_2", {{3, 4}});
+  EXPECT_EQ(MustRead({run}).processes.at(0).name, latest);
+  EXPECT_EQ(MustRead({run + "/attempt_1"}).processes.at(0).name, run);
+  EXPECT_THAT(ErrorIn({run + "/attempt_3"}), HasSubstr("No such file"));
+}
+
 TEST_F(ReadSideTest, ARunWithoutARankOrWithAShorterOneIsAnError) {
   const std::string run = WriteIterations("run", {{1, 1}, {1, 1}});
   std::filesystem::remove(RankDirectory(run, 1) + "/stopwatch.pb");
