@@ -208,6 +208,9 @@ TEST_F(JoinTracesTest, OfAJobThatWasStartedAgainTheLatestStartIsWhole) {
     std::filesystem::copy(run_dir_ + name, latest + name, std::filesystem::copy_options::recursive);
   EXPECT_THAT(Join(), ElementsAre("0 a 10+5", "1 a 10+5"));
   EXPECT_THAT(info_.notes(), IsEmpty());
+  const absl::StatusOr<RunTraces> first = RunTraces::Find(run_dir_ + "/attempt_1", {});
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->info().traces_size(), 2);
 }
 
 TEST_F(JoinTracesTest, OfATruncatedFileWholeEventsAreKeptAndTheCutIsShown) {

@@ -45,8 +45,10 @@ absl::StatusOr<RunTraces> RunTraces::Find(const std::vector<std::string>& paths,
           absl::StrCat(other, ": of several files each must be a rank's trace of torch.profiler or capture"));
     }
   }
-  if (IsDirectory(path)) {
-    const std::string run_dir = LatestAttempt(path);
+  const std::string run_dir = LatestAttempt(path);
+  // RUN/attempt_1 is RUN itself.
+  const bool is_directory = IsDirectory(path) || (!PathExists(path) && IsRunDirectory(run_dir));
+  if (is_directory) {
     OTT_RETURN_IF_ERROR(CheckRunDirectory(run_dir));
     result.AddDirectory(run_dir, captures);
   } else if (result.captures_alone_) {
@@ -58,7 +60,7 @@ absl::StatusOr<RunTraces> RunTraces::Find(const std::vector<std::string>& paths,
   for (const std::string& file : captures.files) OTT_RETURN_IF_ERROR(result.AddCapture(file, captures));
   for (const int rank : selection.ranks) {
     const auto is_of_rank = [rank](const TraceInfo& info) { return info.rank() == rank; };
-    if (!IsDirectory(path) &&
+    if (!is_directory &&
         std::none_of(result.info_.traces().begin(), result.info_.traces().end(), is_of_rank)) {
       result.AddNote(absl::StrCat("rank ", rank, ": has no trace among the files"));
     }
