@@ -131,6 +131,7 @@ void AddThread(const Profile::Thread& thread, const std::vector<OpLabel>& labels
         Row& row = rows->rows[outer.row];
         row.num_with_flops += !outer.flops.has_value();
         row.flops += *flops - outer.flops.value_or(0);
+        outer.flops = flops;
       }
       index = outer.row;
     } else {
