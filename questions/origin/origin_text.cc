@@ -33,7 +33,6 @@ std::string DescribeDifference(const OriginVerdict& verdict) {
                                   EscapeControlCharacters(verdict.tensor()), " differs ",
                                   FormatRelative(verdict.relative_difference()));
   if (verdict.estimated() && std::isfinite(verdict.relative_difference())) text += " (estimated)";
-  if (verdict.kind() == OriginVerdict::INPUT && verdict.explained() == 0) return text;
   if (verdict.explained() > 0 && std::isfinite(verdict.relative_difference())) {
     const double times = verdict.relative_difference() / verdict.explained();
     absl::StrAppendFormat(
