@@ -135,10 +135,9 @@ class Collectives:
         return call
 
     def _is_async(self, name: str, function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> bool:
-        if name == "wait":
-            return False
         if name not in self._places_of_async_op:
-            names = list(inspect.signature(function).parameters)
+            code = getattr(inspect.unwrap(function), "__code__", None)  # None: it is of C++, and has no such argument
+            names = list(code.co_varnames[: code.co_argcount]) if code is not None else []
             self._places_of_async_op[name] = names.index("async_op") if "async_op" in names else len(names)
         place = self._places_of_async_op[name]
         return bool(args[place] if len(args) > place else kwargs.get("async_op"))
