@@ -4,6 +4,7 @@ Observed, each learns what it learns without, and has no finding."""
 import contextlib
 import copy
 import io
+import json
 import os
 import unittest
 import weakref
@@ -178,6 +179,7 @@ class UnusualTest(torch_test.ObservedTestCase):
                 optimizer.zero_grad()
                 loss_of(model, batch).backward()
                 dist.all_reduce(torch.randn(1000000), dist.ReduceOp.SUM, None, True).wait()
+                dist._broadcast_coalesced(dist.group.WORLD, [torch.ones(2)], 1024, 0)  # of C++, as DistributedDataParallel calls it
                 optimizer.step()
             return digest(model)
 
@@ -226,6 +228,39 @@ class UnusualTest(torch_test.ObservedTestCase):
             return digest(model)
 
         self.check_sound("late_hook", train, 4, dist__gradients=4)
+
+    def test_a_distributed_module_may_be_a_part_of_the_model(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.wrapped, _ = torch_test.make()
+                self.head = nn.Linear(4, 4).requires_grad_(False)
+
+            def forward(self, x):
+                return self.head(self.wrapped(x))
+
+        def train():
+            model = Model()
+            optimizer = torch.optim.SGD(model.wrapped.parameters(), lr=0.1)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model.wrapped)
+
+        observed = self.check_sound("part", train, 3, dist__gradients=3)
+        self.assertEqual([json.loads(verdict)["outcome"] for verdict in observed.verdicts()], ["BITWISE_EQUAL", "ALL_DISTINCT"])
+
+    def test_a_distributed_module_that_was_made_before_is_looked_at(self):
+        model, optimizer = torch_test.make()
+        with torch_test.Observed("made_before") as observed:
+            ott.torch.observe(model, optimizer)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                with model.no_sync():
+                    loss_of(model, batch).backward()
+                optimizer.step()
+        self.assertIn("gradients_not_reduced", ott._ott.describe_unsound(observed.dir))
 
 
 if __name__ == "__main__":

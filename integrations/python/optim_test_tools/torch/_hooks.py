@@ -211,6 +211,12 @@ def is_ddp(module: Any) -> bool:
     return parallel is not None and isinstance(module, parallel.DistributedDataParallel)
 
 
+def kept_alike(ddp: Any) -> List[torch.Tensor]:
+    """The parameters that a DistributedDataParallel keeps alike on its ranks: not those that it was told to leave alone, as experts."""
+    ignored = set(getattr(ddp, "parameters_to_ignore", ()))
+    return [p for name, p in ddp.module.named_parameters() if name not in ignored and not is_sharded(p)]
+
+
 def is_sharded(tensor: Any) -> bool:
     """Returns True if a rank holds a part of it: DTensor, as FSDP2 and tensor parallelism have."""
     return hasattr(tensor, "to_local")

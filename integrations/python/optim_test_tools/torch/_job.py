@@ -103,18 +103,15 @@ def _can_time_devices() -> bool:
 
 def _default_check(root: torch.nn.Module, world_size: int, observer: Any) -> Optional[Dict[str, Any]]:
     """Returns what is sure to be alike on all ranks, and what is sure not to be."""
-    ddp = _hooks.find_ddp(root)
+    ddps = [ddp for ddp in observer.models.ddps_of(root) if len(group_ranks(ddp.process_group)) == world_size]
     replicated = ["state.*"]
-    if ddp is not None and len(group_ranks(ddp.process_group)) == world_size:
-        ignored = set(getattr(ddp, "parameters_to_ignore", ()))
-        if observer.collectives.has_own_hook(ddp):
-            replicated = [f"state.{name}*" for name in _STATE_BUT_NORMS]
-            observer.say(f"parameters are not checked, as {OWN_HOOK}")
-        elif ignored:  # as experts of which each rank has its own
-            kept = [p for name, p in ddp.module.named_parameters() if name not in ignored]
-            replicated += [f"parameters.{observer.models.name_of(p)}" for p in kept]
-        else:
-            replicated.append("parameters.*")
+    if any(map(observer.collectives.has_own_hook, ddps)):
+        replicated = [f"state.{name}*" for name in _STATE_BUT_NORMS]
+        observer.say(f"parameters are not checked, as {OWN_HOOK}")
+    elif ddps:
+        kept = [p for ddp in ddps for p in _hooks.kept_alike(ddp)]
+        is_whole = len(kept) == len(list(_hooks.unwrap(root).parameters()))
+        replicated += ["parameters.*"] if is_whole else [f"parameters.{observer.models.name_of(p)}" for p in kept]
     elif not _is_sharded_over_all(_hooks.unwrap(root), world_size):
         return None
     return {"iterations": {"first": True, "every": _CHECK_EVERY}, "replicated": replicated, "distinct": ["data.*"]}

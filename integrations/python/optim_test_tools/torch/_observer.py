@@ -378,8 +378,7 @@ class Observer:
     def _begin_training_forward(self, module: Any, args: Any, kwargs: Dict[str, Any]) -> None:
         self.models.add_model(module)
         self.operations.name_models()
-        ddp = _hooks.find_ddp(module)
-        if ddp is not None:
+        for ddp in self.models.ddps_of(module):
             self.collectives.attach(ddp)
         inputs = list(_hooks.tensors_in([args, kwargs])) or list(_hooks.tensors_in(self._batch))
         self.operations.add("batch", "load", "", [], inputs)

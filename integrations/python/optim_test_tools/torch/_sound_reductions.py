@@ -48,8 +48,7 @@ class Reductions:
         self._gradients_of = -1
 
     def begin_forward(self, module: Any) -> None:
-        ddp = _hooks.find_ddp(module)
-        if ddp is not None:
+        for ddp in self._training.models.ddps_of(module):
             self._ddp_forwards.add(ddp)
         if not self._has_forward:
             self._look_for_average()
@@ -77,7 +76,7 @@ class Reductions:
         is_reduced = self._training.collectives.num_reductions > self._reductions_before
         if name != "all_reduce" or not is_reduced or self._again is not None or not tensors:
             return
-        for ddp in self._training.living_ddps():
+        for ddp in self._training.models.ddps():
             if ranks and ranks != self._training.group:
                 continue
             for parameter in ddp.module.parameters():
@@ -136,7 +135,7 @@ class Reductions:
     def end_step(self, optimizer: Any, state: OptimizerState) -> None:
         if self._training.num_backwards == state.num_backwards:
             return
-        ddps = self._training.living_ddps()
+        ddps = self._training.models.ddps()
         ids = {id(p) for p in parameters_of(optimizer)} if ddps else set()
         for ddp in ddps:
             if ddp.process_group.size() < 2 or not any(id(p) in ids for p in ddp.parameters()):

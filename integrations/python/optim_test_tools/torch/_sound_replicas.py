@@ -47,7 +47,7 @@ class Replicas:
 
     def _make_ddp(self, original: Any, ddp: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(ddp, *args, **kwargs)
-        self._training.add_ddp(ddp)
+        self._training.models.add_ddp(ddp)
         return result
 
     def start(self, num_ranks: int) -> None:
@@ -66,7 +66,7 @@ class Replicas:
                 training.record.not_checked(rule, f"values were looked at in every {training.values_every}th iteration at the end")
 
     def begin_forward(self, module: Any, root: nn.Module, inputs: Sequence[torch.Tensor]) -> None:
-        self._find_group(root, _hooks.find_ddp(module))
+        self._find_group(root, next(iter(self._training.models.ddps_of(module)), None))
         if self._training.has_peers and not self._modes:
             self._modes = self._describe_modes()
             if self._training.group is not None and inputs:
@@ -144,7 +144,7 @@ class Replicas:
             self._fact("reductions_differ", "counts", self._roll("counts", counts))
             # Between two averages of local SGD, ranks differ on purpose.
             shares = self._training.shares_parameters and not self._reductions.was_local
-            if self._training.norms and any(map(self._training.collectives.has_own_hook, self._training.living_ddps())):
+            if self._training.norms and any(map(self._training.collectives.has_own_hook, self._training.models.ddps())):
                 self._training.not_checked("clip_norms_differ", OWN_HOOK)
             elif self._training.norms and shares:
                 self._fact("clip_norms_differ", "gradient norms", self._roll("norms", ", ".join(self._training.norms)))
@@ -192,14 +192,13 @@ class Replicas:
         """Those that a DistributedDataParallel keeps alike; not those that it was told to leave alone."""
         assert self._training.record is not None
         found = []
-        for ddp in self._training.living_ddps():
+        for ddp in self._training.models.ddps():
             if group_ranks(ddp.process_group) != self._training.group:
                 continue
             if self._training.collectives.has_own_hook(ddp):
                 self._training.record.not_checked("replicas_differ", OWN_HOOK)
                 continue
-            ignored = set(getattr(ddp, "parameters_to_ignore", ()))
-            found += [p for name, p in ddp.module.named_parameters() if name not in ignored and not _hooks.is_sharded(p)]
+            found += _hooks.kept_alike(ddp)
         return found
 
     def _state_of_parameters(self, parameters: List[torch.Tensor]) -> List[torch.Tensor]:

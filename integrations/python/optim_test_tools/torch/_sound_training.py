@@ -91,7 +91,6 @@ class Training:
         self._early: List[Tuple[str, Sequence[str], str]] = []  # findings before the run starts
         self.iteration = 0
         self.optimizers: "weakref.WeakKeyDictionary[Any, OptimizerState]" = weakref.WeakKeyDictionary()
-        self._ddps: List["weakref.ref[Any]"] = []  # in order of making, which is the same on all ranks
         self.num_backwards = 0
         self.num_steps = 0
         self.num_schedule_steps = 0
@@ -165,12 +164,6 @@ class Training:
         if state is None:
             state = self.optimizers[optimizer] = OptimizerState(optimizer)
         return state
-
-    def add_ddp(self, ddp: Any) -> None:
-        self._ddps = [known for known in self._ddps if known() is not None] + [weakref.ref(ddp)]
-
-    def living_ddps(self) -> List[Any]:
-        return [ddp for ddp in (reference() for reference in self._ddps) if ddp is not None]
 
     def looks_at_values(self) -> bool:
         return self.iteration < LOOKED_INTO_ITERATIONS or self.iteration % self.values_every == 0

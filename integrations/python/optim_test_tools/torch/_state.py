@@ -125,6 +125,9 @@ class Models:
         self._stepped: List[torch.optim.Optimizer] = []  # in this iteration
         self._scalers: List[Any] = []
         self._names: Dict[int, str] = {}
+        # DistributedDataParallels, in order of making, which is the same on all ranks; and those of each module, by identity.
+        self._ddps: List["weakref.ref[Any]"] = []
+        self._ddps_of: Dict[int, Tuple["weakref.ref[Any]", List[Any]]] = {}
 
     def add_model(self, module: torch.nn.Module) -> None:
         model = _hooks.unwrap(module)
@@ -135,6 +138,26 @@ class Models:
         for prefix, known in self._prefixed():
             for name, parameter in known.named_parameters():
                 self._names.setdefault(id(parameter), prefix + name)
+
+    def add_ddp(self, ddp: Any) -> None:
+        if not any(known is ddp for known in self.ddps()):
+            self._ddps = [known for known in self._ddps if known() is not None] + [weakref.ref(ddp)]
+            self._ddps_of = {}
+
+    def ddps(self) -> List[Any]:
+        return [ddp for ddp in (reference() for reference in self._ddps) if ddp is not None]
+
+    def ddps_of(self, module: torch.nn.Module) -> List[Any]:
+        """Returns the DistributedDataParallel around a module, or those inside of it, which its forward pass calls."""
+        reference, found = self._ddps_of.get(id(module), (None, []))
+        if reference is None or reference() is not module:
+            around = _hooks.find_ddp(module)
+            ddps = [around] if around is not None else [part for part in module.modules() if _hooks.is_ddp(part)]
+            for ddp in ddps:
+                self.add_ddp(ddp)  # where it was made before the observation began
+            found = [weakref.ref(ddp) for ddp in ddps]
+            self._ddps_of[id(module)] = (weakref.ref(module), found)
+        return [ddp for ddp in (known() for known in found) if ddp is not None]
 
     def _prefixed(self) -> Iterator[Tuple[str, torch.nn.Module]]:
         for name, model in self._models:
