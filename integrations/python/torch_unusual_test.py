@@ -262,6 +262,23 @@ class UnusualTest(torch_test.ObservedTestCase):
                 optimizer.step()
         self.assertIn("gradients_not_reduced", ott._ott.describe_unsound(observed.dir))
 
+    def test_a_model_that_each_rank_trains_for_itself_is_clipped(self):
+        def train():
+            model, optimizer = torch_test.make()
+            own = nn.Linear(16, 4)
+            its = torch.optim.SGD(own.parameters(), lr=0.1)
+            for batch in batches(3):
+                for part, steps in ((model, optimizer), (own, its)):
+                    steps.zero_grad()
+                    loss_of(part, batch).backward()
+                    nn.utils.clip_grad_norm_(part.parameters(), 0.1)
+                    steps.step()
+            return digest(model, own)
+
+        every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["state.*"]}}
+        observed = self.check_sound("of_its_own", train, 4, every)
+        self.assertEqual({json.loads(verdict)["outcome"] for verdict in observed.verdicts()}, {"BITWISE_EQUAL"})
+
 
 if __name__ == "__main__":
     torch_test.main()

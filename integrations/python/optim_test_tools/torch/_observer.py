@@ -437,12 +437,12 @@ class Observer:
         if self.measures_this_thread():
             self.sound.end_clip(norm)
         if self.measures_this_thread() and isinstance(norm, torch.Tensor) and self.tensors.active:
-            self._add_norm(norm)
+            self._add_norm(norm, args[0] if args else kwargs.get("parameters"))
         return norm
 
     @_hooks.guarded
-    def _add_norm(self, norm: torch.Tensor) -> None:
-        self.tensors.add_norm(norm)
+    def _add_norm(self, norm: torch.Tensor, parameters: Any) -> None:
+        self.tensors.add_norm(norm, parameters)
 
     # Optimizers.
 

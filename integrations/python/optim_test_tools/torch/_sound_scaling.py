@@ -102,7 +102,7 @@ class Scaling:
         self._check_norm(clip)
         if norm.device.type == "cpu":
             self._training.is_finite = self._training.is_finite and bool(torch.isfinite(norm))
-        if self._training.group is not None:
+        if self._training.group is not None and self._training.models.are_of_replicas(clip.parameters):
             self._training.norms.append(f"{float(norm):.9g}")
         self._num_clips += 1
         holders = [o for o in self._training.optimizers if any(id(p) in ids for p in parameters_of(o))]

@@ -159,6 +159,12 @@ class Models:
             self._ddps_of[id(module)] = (weakref.ref(module), found)
         return [ddp for ddp in (known() for known in found) if ddp is not None]
 
+    def are_of_replicas(self, parameters: Any) -> bool:
+        """Whether a DistributedDataParallel keeps any of them alike; True where there is none, as nothing tells."""
+        ddps = self.ddps()
+        kept = {id(p) for ddp in ddps for p in _hooks.kept_alike(ddp)}
+        return not ddps or any(id(p) in kept for p in _hooks.tensors_in(parameters))
+
     def _prefixed(self) -> Iterator[Tuple[str, torch.nn.Module]]:
         for name, model in self._models:
             yield f"{name}." if name else "", model

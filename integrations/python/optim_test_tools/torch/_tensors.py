@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import fnmatch
 import hashlib
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
@@ -28,7 +28,7 @@ class Tensors:
         self._activations = activations
         self._dumper = TensorDumper()
         self._generators = RandomGenerators()
-        self._norms: List[torch.Tensor] = []
+        self._norms: List[Tuple[str, torch.Tensor]] = []
         self._num_activations: Dict[str, int] = collections.defaultdict(int)
         # So often this iteration had a forward pass of a micro step, or a step of an optimizer.
         self._num_passes: Dict[int, int] = collections.defaultdict(int)
@@ -80,10 +80,12 @@ class Tensors:
         self._num_steps[id(optimizer)] += 1
         self._add(f"grads.step_{steps}" if steps else "grads", self._models.gradients(optimizer))
 
-    def add_norm(self, norm: torch.Tensor) -> None:
+    def add_norm(self, norm: torch.Tensor, parameters: Any) -> None:
+        """parameters: whose gradients were clipped."""
         # A sharded one is added up only by a collective, which is not for an observer to begin.
         if not _hooks.is_sharded(norm):
-            self._norms.append(norm.detach().clone())
+            kind = "state." if self._models.are_of_replicas(parameters) else ""
+            self._norms.append((f"{kind}gradient_norm_at_clipping.{len(self._norms)}", norm.detach().clone()))
 
     def finish_iteration(self, counts: Dict[str, int]) -> None:
         """The state that the iteration ends with."""
@@ -96,7 +98,8 @@ class Tensors:
             self._add("state.scaler", self._models.scalers())
             rates = torch.tensor(list(self._learning_rates.digest()), dtype=torch.uint8)
             self._add("state.learning_rates_so_far", rates)
-            self._add("state.gradient_norm_at_clipping", {str(i): norm for i, norm in enumerate(self._norms)})
+            for path, norm in self._norms:
+                self._add(path, norm)
             self._add("parameters", self._models.parameters())
             self._add("buffers", self._models.buffers())
             self._add("optimizer", self._models.optimizer_state())
