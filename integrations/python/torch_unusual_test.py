@@ -279,6 +279,38 @@ class UnusualTest(torch_test.ObservedTestCase):
         observed = self.check_sound("of_its_own", train, 4, every)
         self.assertEqual({json.loads(verdict)["outcome"] for verdict in observed.verdicts()}, {"BITWISE_EQUAL"})
 
+    def test_what_is_alike_on_all_ranks_on_purpose_is_no_batch(self):
+        class Rows:
+            def __init__(self, x):
+                self.x = x
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.block = Block()
+
+            def forward(self, rows, time):
+                return self.block(rows.x) * time.exp()
+
+        def train():
+            torch.manual_seed(3)
+            model, of_time = nn.parallel.DistributedDataParallel(Model()), nn.Linear(2, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            torch.manual_seed(10 + RANK)
+            for i, (x, y) in enumerate(batches(4)):
+                scale = of_time(torch.tensor([i / 4, 1.0])).detach()
+                evaluated = model.module.eval()(Rows(torch.ones(2, 16)), scale)
+                self.assertTrue(evaluated.requires_grad)
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model.train()(Rows(x), torch.tensor(i / 4)), y).backward()
+                optimizer.step()
+            return digest(model)
+
+        every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["state.counts.*"], "distinct": ["data.*"]}}
+        observed = self.check_sound("alike", train, 4, every)
+        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
+        self.assertEqual(outcomes, 4 * ["BITWISE_EQUAL", "ALL_DISTINCT"])
+
 
 if __name__ == "__main__":
     torch_test.main()

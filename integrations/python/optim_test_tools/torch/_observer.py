@@ -313,6 +313,7 @@ class Observer:
         if not self.measures_this_thread():
             batch = original(iterator)
             if self._run is None:
+                self._batch = batch
                 self.sound.next_batch(batch, iterator)
             return batch
         self._recover()
@@ -321,10 +322,11 @@ class Observer:
             self._end_pending_iteration()
             self._before_forward = True
         name = "evaluation" if evaluates else self._loaders.name_of(getattr(iterator, "_dataset", None))
-        self._batch = self._measure(name, original, iterator)
+        batch = self._measure(name, original, iterator)
         if not evaluates:
-            self.sound.next_batch(self._batch, iterator)
-        return self._batch
+            self._batch = batch
+            self.sound.next_batch(batch, iterator)
+        return batch
 
     # Modules: the outermost one's forward pass. Within it no module is watched.
 
@@ -380,13 +382,19 @@ class Observer:
         self.operations.name_models()
         for ddp in self.models.ddps_of(module):
             self.collectives.attach(ddp)
-        inputs = list(_hooks.tensors_in([args, kwargs])) or list(_hooks.tensors_in(self._batch))
+        inputs = list(_hooks.tensors_in([args, kwargs]))
+        if not any(map(_is_rich, inputs)):
+            inputs = list(_hooks.tensors_in(self._batch)) or inputs
+        # Samples of the rank's own are neither those of an evaluation with gradients, nor what a model outside of
+        # DistributedDataParallel gets, nor a single number.
+        is_replica = bool(self.models.ddps_of(module)) or not self.models.ddps()
+        has_samples = is_replica and module.training and any(map(_is_rich, inputs))
         self.operations.add("batch", "load", "", [], inputs)
-        self.sound.begin_forward(module, inputs)
+        self.sound.begin_forward(module, inputs, has_samples)
         if self._micro_step == 0 and self.operations.is_on:
             self.operations.add_shards()
         if self.tensors.active:
-            self.tensors.add_batch(self._micro_step, inputs)
+            self.tensors.add_batch(self._micro_step, inputs, has_samples)
 
     def _look_into_modules(self) -> None:
         assert self._run is not None
@@ -611,6 +619,10 @@ class Observer:
         unused = self._checkpoints.unused()
         if unused is not None and self._num_steps == 0:
             self.say(unused)
+
+
+def _is_rich(tensor: torch.Tensor) -> bool:
+    return tensor.layout != torch.strided or tensor.numel() > 1
 
 
 def _share_parameters(a: Any, b: Any) -> bool:

@@ -100,13 +100,13 @@ class Sound:
     # Passes.
 
     @guarded
-    def begin_forward(self, module: Any, inputs: Sequence[torch.Tensor]) -> None:
-        """A forward pass with gradients, of the outermost module."""
+    def begin_forward(self, module: Any, inputs: Sequence[torch.Tensor], has_samples: bool) -> None:
+        """A forward pass with gradients, of the outermost module; has_samples: whether inputs may be samples of the rank's own."""
         root = _hooks.unwrap(module)
         if not any(known is root for _, known in self._training.modules):
             self._training.read_structure()
         self._reductions.begin_forward(module)
-        self._replicas.begin_forward(module, root, inputs)
+        self._replicas.begin_forward(module, root, inputs if has_samples else [])
         self._witnesses.begin_forward()
         self._passes.begin_forward(module, root)
         self._dropouts.begin_pass(root, inputs, trains=True)

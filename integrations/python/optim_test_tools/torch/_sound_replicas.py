@@ -37,6 +37,7 @@ class Replicas:
         # By group: its ranks, how many calls, and a digest of them.
         self._collective_calls: Dict[str, Tuple[List[int], int, Any]] = {}
         self._modes = ""
+        self._has_samples = False  # whether this iteration's were noted
         self._options: Tuple[Dict[str, Any], str] = ({}, "")  # of optimizers, and what ranks compare of them
         self._reduced: Dict[str, str] = {}  # by group, what was reduced by hand in the iteration before
         self._num_slow_looks = 0
@@ -65,12 +66,13 @@ class Replicas:
             for rule in ("nonfinite_gradient", "gradients_differ", "replicas_differ"):
                 training.record.not_checked(rule, f"values were looked at in every {training.values_every}th iteration at the end")
 
-    def begin_forward(self, module: Any, root: nn.Module, inputs: Sequence[torch.Tensor]) -> None:
+    def begin_forward(self, module: Any, root: nn.Module, samples: Sequence[torch.Tensor]) -> None:
         self._find_group(root, next(iter(self._training.models.ddps_of(module)), None))
         if self._training.has_peers and not self._modes:
             self._modes = self._describe_modes()
-            if self._training.group is not None and inputs:
-                self._fact("same_data_on_ranks", "the batch", sample_digest(inputs), "is_distinct")
+        if self._training.group is not None and samples and not self._has_samples:
+            self._has_samples = True
+            self._fact("same_data_on_ranks", "the batch", sample_digest(samples), "is_distinct")
 
     def _find_group(self, root: nn.Module, ddp: Any) -> None:
         if self._training.group is not None or not self._training.has_peers:
@@ -109,6 +111,7 @@ class Replicas:
     def finish_iteration(self) -> None:
         self._add_facts()
         self._training.norms, self._modes, self._gradients = [], "", {}
+        self._has_samples = False
         self._training.seconds_of_values = 0.0
         self._iteration_began = time.perf_counter()
 

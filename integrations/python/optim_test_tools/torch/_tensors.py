@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import fnmatch
 import hashlib
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 import torch
 
@@ -33,6 +33,7 @@ class Tensors:
         # So often this iteration had a forward pass of a micro step, or a step of an optimizer.
         self._num_passes: Dict[int, int] = collections.defaultdict(int)
         self._num_steps: Dict[int, int] = collections.defaultdict(int)
+        self._batches: Set[int] = set()  # micro steps whose batch was added
         # Those of all iterations, as those that are checked may happen to have the same.
         self._learning_rates = hashlib.blake2b(digest_size=16)
 
@@ -45,14 +46,19 @@ class Tensors:
     def takes_activations(self) -> bool:
         return self._activations is not None and self._dumper.active
 
-    def add_batch(self, micro_step: int, inputs: List[torch.Tensor]) -> None:
-        """Adds what the model is given, and the state in which it begins."""
+    def add_batch(self, micro_step: int, inputs: List[torch.Tensor], has_samples: bool) -> None:
+        """Adds what the model is given, and the state in which it begins.
+
+        has_samples: whether these may be samples of the rank's own.
+        """
         passes = self._num_passes[micro_step]
         self._num_passes[micro_step] += 1
         with self._operations.paused():
             if inputs:
-                # The first pass of a micro step gets what was loaded. Others get what the program makes, such as noise.
-                self._add(f"inputs.{micro_step}.{passes}" if passes else f"data.batch.{micro_step}", digest(*inputs))
+                # The first such pass of a micro step gets what was loaded. Others get what the program makes, such as noise.
+                is_batch = has_samples and micro_step not in self._batches
+                self._batches.update([micro_step] if is_batch else [])
+                self._add(f"data.batch.{micro_step}" if is_batch else f"inputs.{micro_step}.{passes}", digest(*inputs))
             if micro_step == 0 and passes == 0:
                 training, requires_grad = self._models.flags()
                 self._add("state.training", training)
@@ -104,6 +110,7 @@ class Tensors:
             self._add("buffers", self._models.buffers())
             self._add("optimizer", self._models.optimizer_state())
         self._norms = []
+        self._batches.clear()
         for counts_of_iteration in (self._num_activations, self._num_passes, self._num_steps):
             counts_of_iteration.clear()
 
