@@ -311,6 +311,25 @@ class UnusualTest(torch_test.ObservedTestCase):
         outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
         self.assertEqual(outcomes, 4 * ["BITWISE_EQUAL", "ALL_DISTINCT"])
 
+    def test_one_rank_may_evaluate_with_gradients(self):
+        def train():
+            model, optimizer = torch_test.make()
+            for i, batch in enumerate(batches(4)):
+                if i == 2 and RANK == 0:
+                    model.eval()
+                    loss_of(model.module, batch)
+                    loss_of(nn.Linear(16, 4), batch)  # a model of metrics
+                    model.train()
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["state.*"], "distinct": ["data.*"]}}
+        observed = self.check_sound("evaluates", train, 4, every)
+        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
+        self.assertEqual(outcomes, 4 * ["BITWISE_EQUAL", "ALL_DISTINCT"])
+
 
 if __name__ == "__main__":
     torch_test.main()

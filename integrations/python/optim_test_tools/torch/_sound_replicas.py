@@ -37,6 +37,7 @@ class Replicas:
         # By group: its ranks, how many calls, and a digest of them.
         self._collective_calls: Dict[str, Tuple[List[int], int, Any]] = {}
         self._modes = ""
+        self._num_backwards = 0  # as this iteration began
         self._has_samples = False  # whether this iteration's were noted
         self._options: Tuple[Dict[str, Any], str] = ({}, "")  # of optimizers, and what ranks compare of them
         self._reduced: Dict[str, str] = {}  # by group, what was reduced by hand in the iteration before
@@ -68,7 +69,8 @@ class Replicas:
 
     def begin_forward(self, module: Any, root: nn.Module, samples: Sequence[torch.Tensor]) -> None:
         self._find_group(root, next(iter(self._training.models.ddps_of(module)), None))
-        if self._training.has_peers and not self._modes:
+        # As the pass begins that goes backward first: before it, one rank may evaluate.
+        if self._training.has_peers and self._training.num_backwards == self._num_backwards:
             self._modes = self._describe_modes()
         if self._training.group is not None and samples and not self._has_samples:
             self._has_samples = True
@@ -91,8 +93,11 @@ class Replicas:
             self._training.group = None
 
     def _describe_modes(self) -> str:
-        modes = [module.training for _, module in self._training.modules]
-        wants = [p.requires_grad for _, module in self._training.modules for p in module._parameters.values() if p is not None]
+        """Of the models that ranks share."""
+        ddps = [ddp.module for ddp in self._training.models.ddps()]
+        held = [module for model in ddps for module in model.modules()] or [module for _, module in self._training.modules]
+        modes = [module.training for module in held]
+        wants = [p.requires_grad for module in held for p in module._parameters.values() if p is not None]
         return f"{sum(modes)} of {len(modes)} modules train, {sum(wants)} of {len(wants)} parameters #{hash_text(repr((modes, wants)))}"
 
     def begin_update(self, optimizer: Any) -> None:
@@ -111,7 +116,7 @@ class Replicas:
     def finish_iteration(self) -> None:
         self._add_facts()
         self._training.norms, self._modes, self._gradients = [], "", {}
-        self._has_samples = False
+        self._has_samples, self._num_backwards = False, self._training.num_backwards
         self._training.seconds_of_values = 0.0
         self._iteration_began = time.perf_counter()
 

@@ -279,7 +279,9 @@ class Models:
         }
 
     def flags(self) -> Tuple[Dict[str, torch.Tensor], Dict[str, torch.Tensor]]:
-        """Returns whether modules are in training mode, and whether parameters want gradients."""
-        training = {name or type(module).__name__: torch.tensor(module.training) for name, module in self.modules()}
-        requires_grad = {name: torch.tensor(p.requires_grad) for name, p in self.parameters().items()}
+        """Returns whether modules are in training mode, and whether parameters want gradients. With DistributedDataParallel, of what is
+        inside of it."""
+        shared = {id(item) for ddp in self.ddps() for item in (*ddp.module.modules(), *ddp.module.parameters())}
+        training = {name or type(m).__name__: torch.tensor(m.training) for name, m in self.modules() if not shared or id(m) in shared}
+        requires_grad = {name: torch.tensor(p.requires_grad) for name, p in self.parameters().items() if not shared or id(p) in shared}
         return training, requires_grad

@@ -33,6 +33,7 @@ class Tensors:
         # So often this iteration had a forward pass of a micro step, or a step of an optimizer.
         self._num_passes: Dict[int, int] = collections.defaultdict(int)
         self._num_steps: Dict[int, int] = collections.defaultdict(int)
+        self._has_flags = False  # whether this iteration's were added
         self._batches: Set[int] = set()  # micro steps whose batch was added
         # Those of all iterations, as those that are checked may happen to have the same.
         self._learning_rates = hashlib.blake2b(digest_size=16)
@@ -60,10 +61,15 @@ class Tensors:
                 self._batches.update([micro_step] if is_batch else [])
                 self._add(f"data.batch.{micro_step}" if is_batch else f"inputs.{micro_step}.{passes}", digest(*inputs))
             if micro_step == 0 and passes == 0:
-                training, requires_grad = self._models.flags()
-                self._add("state.training", training)
-                self._add("state.requires_grad", requires_grad)
                 self._add("rng", self._generators.digests())
+
+    def _add_flags(self) -> None:
+        """Once in an iteration, as the first backward pass begins: before it, one rank may evaluate."""
+        if not self._has_flags:
+            self._has_flags = True
+            training, requires_grad = self._models.flags()
+            self._add("state.training", training)
+            self._add("state.requires_grad", requires_grad)
 
     def add_activation(self, name: str, output: Any) -> None:
         if fnmatch.fnmatchcase(name, self._activations or ""):
@@ -73,6 +79,7 @@ class Tensors:
             self._add(f"activations.{name}.{count}", tensors[0] if len(tensors) == 1 else dict(enumerate(tensors)))
 
     def add_loss(self, micro_step: int, data: Any) -> None:
+        self._add_flags()
         losses = list(_hooks.tensors_in(data))
         if len(losses) == 1:
             self._add(f"loss.{micro_step}", losses[0])
@@ -82,6 +89,7 @@ class Tensors:
         self._add("local_grads", {self._models.name_of(p): g for p, g in zip(parameters, gradients)})
 
     def add_gradients(self, optimizer: Any) -> None:
+        self._add_flags()
         steps = self._num_steps[id(optimizer)]
         self._num_steps[id(optimizer)] += 1
         self._add(f"grads.step_{steps}" if steps else "grads", self._models.gradients(optimizer))
@@ -109,7 +117,7 @@ class Tensors:
             self._add("parameters", self._models.parameters())
             self._add("buffers", self._models.buffers())
             self._add("optimizer", self._models.optimizer_state())
-        self._norms = []
+        self._norms, self._has_flags = [], False
         self._batches.clear()
         for counts_of_iteration in (self._num_activations, self._num_passes, self._num_steps):
             counts_of_iteration.clear()
