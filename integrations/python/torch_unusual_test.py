@@ -330,6 +330,26 @@ class UnusualTest(torch_test.ObservedTestCase):
         outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
         self.assertEqual(outcomes, 4 * ["BITWISE_EQUAL", "ALL_DISTINCT"])
 
+    def test_models_that_one_rank_has_are_not_compared(self):
+        def train():
+            model, optimizer = torch_test.make()
+            own = nn.Linear(16, 4)
+            its = torch.optim.SGD(own.parameters(), lr=0.1)
+            for i, batch in enumerate(batches(4)):
+                if i == 0 and RANK == 0:
+                    loss_of(nn.Linear(16, 4), batch)  # a model of metrics
+                its.zero_grad()
+                loss_of(own, batch).backward()
+                its.step()
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model, own)
+
+        observed = self.check_sound("of_one_rank", train, 5)
+        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
+        self.assertEqual(outcomes, ["BITWISE_EQUAL", "NOT_COMPARED"])
+
 
 if __name__ == "__main__":
     torch_test.main()

@@ -103,15 +103,13 @@ def _can_time_devices() -> bool:
 
 def _default_check(root: torch.nn.Module, world_size: int, observer: Any) -> Optional[Dict[str, Any]]:
     """Returns what is sure to be alike on all ranks, and what is sure not to be."""
-    ddps = [ddp for ddp in observer.models.ddps_of(root) if len(group_ranks(ddp.process_group)) == world_size]
+    ddps = [ddp for ddp in observer.models.ddps() if len(group_ranks(ddp.process_group)) == world_size]
     replicated = ["state.*"]
     if any(map(observer.collectives.has_own_hook, ddps)):
         replicated = [f"state.{name}*" for name in _STATE_BUT_NORMS]
         observer.say(f"parameters are not checked, as {OWN_HOOK}")
     elif ddps:
-        kept = [p for ddp in ddps for p in _hooks.kept_alike(ddp)]
-        is_whole = len(kept) == len(list(_hooks.unwrap(root).parameters()))
-        replicated += ["parameters.*"] if is_whole else [f"parameters.{observer.models.name_of(p)}" for p in kept]
+        replicated += [f"parameters.{glob}" for ddp in ddps for glob in observer.models.globs_of(ddp)]
     elif not _is_sharded_over_all(_hooks.unwrap(root), world_size):
         return None
     return {"iterations": {"first": True, "every": _CHECK_EVERY}, "replicated": replicated, "distinct": ["data.*"]}

@@ -202,7 +202,7 @@ class Observer:
         try:
             job = _job.find_ranks()
             if root is not None:
-                self.models.add_model(root)
+                self.models.add_root(root)
             config = _job.make_config(self._config, self._name, root, job.size, self)
             self._run = TrainingRun(config, job)
             self._run.on_hang(self._keep_stacks)

@@ -165,6 +165,29 @@ class Models:
         kept = {id(p) for ddp in ddps for p in _hooks.kept_alike(ddp)}
         return not ddps or any(id(p) in kept for p in _hooks.tensors_in(parameters))
 
+    def add_root(self, root: torch.nn.Module) -> None:
+        """Adds the model whose pass begins the run, and each that is in DistributedDataParallel: before it, where it has none of these,
+        as it may be of one rank."""
+        if len(self._ddps) > 1:
+            gc.collect()  # of those that the program has no more, so that all ranks know of the same ones
+        has_ddp = bool(self.ddps_of(root))
+        for model in [root] * has_ddp + self.ddps() + [root]:
+            if not any(module is _hooks.unwrap(model) for _, module in self.modules()):
+                self.add_model(model)
+
+    def globs_of(self, ddp: Any) -> List[str]:
+        """Globs of the names of the parameters that it keeps alike, and of those of no other model."""
+        kept = set(map(id, _hooks.kept_alike(ddp)))
+        found = [self.name_of(p) for p in ddp.module.parameters(recurse=False) if id(p) in kept]
+        for child in ddp.module.children():
+            parameters = list(child.parameters())
+            name = next((name for name, module in self.modules() if module is child), "")
+            if name and all(id(p) in kept for p in parameters):
+                found += [f"{name}.*"] if parameters else []
+            else:
+                found += [self.name_of(p) for p in parameters if id(p) in kept]
+        return found
+
     def _prefixed(self) -> Iterator[Tuple[str, torch.nn.Module]]:
         for name, model in self._models:
             yield f"{name}." if name else "", model
