@@ -231,9 +231,29 @@ def statistics_shared(fault, rank, culprit):
         optimizer.step()
 
 
+def stepped_in_parts(fault, rank, culprit):
+    """Gradients are added up by hand; each rank steps with a part of the parameters and sends it to the others."""
+    import torch.distributed as dist
+
+    torch.manual_seed(5)
+    model = Net()
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+    torch.manual_seed(50 + rank)
+    for _ in range(6):
+        optimizer.zero_grad()
+        loss_of(model, batch()).backward()
+        for owner, p in enumerate(model.parameters()):
+            dist.all_reduce(p.grad)
+            p.grad = p.grad if owner % dist.get_world_size() == rank else None
+        optimizer.step()
+        for owner, p in enumerate(model.parameters()):
+            dist.broadcast(p.data, owner % dist.get_world_size())
+
+
 PROGRAMS = [
     drawn_by_one, head_replaced, unfrozen_when_wrapped, last_not_reduced, plateau_of_one, skipped_by_one, began_apart,
     averaged_by_hand_but_one, exchanged, outer_steps, reduced_one_by_one, views_of_buckets, two_meshes, statistics_shared,
+    stepped_in_parts,
 ]
 
 # As in sound_planted.

@@ -41,6 +41,7 @@ class Replicas:
         self._has_samples = False  # whether this iteration's were noted
         self._options: Tuple[Dict[str, Any], str] = ({}, "")  # of optimizers, and what ranks compare of them
         self._reduced: Dict[str, str] = {}  # by group, what was reduced by hand in the iteration before
+        self._stepped: List[Tuple[int, str, List[int], List[torch.Tensor]]] = []  # iteration, name, group, and what it has
         self._num_slow_looks = 0
         self._iteration_began = time.perf_counter()
 
@@ -58,6 +59,7 @@ class Replicas:
     def finish(self) -> None:
         training = self._training
         assert training.record is not None
+        self._add_stepped()
         if training.group is None and training.has_peers:
             for rule in RULES:
                 is_of_replicas = rule.endswith("_differ") and rule != "collectives_differ" or rule == "same_data_on_ranks"
@@ -68,6 +70,7 @@ class Replicas:
                 training.record.not_checked(rule, f"values were looked at in every {training.values_every}th iteration at the end")
 
     def begin_forward(self, module: Any, root: nn.Module, samples: Sequence[torch.Tensor]) -> None:
+        self._add_stepped()
         self._find_group(root, next(iter(self._training.models.ddps_of(module)), None))
         # As the pass begins that goes backward first: before it, one rank may evaluate.
         if self._training.has_peers and self._training.num_backwards == self._num_backwards:
@@ -185,9 +188,16 @@ class Replicas:
             name = f"{len(parameters)} parameters from {self._training.name_of(parameters[0])} on, whose gradients the program reduces"
             group = ranks or all_ranks()
             if looks and self._reduced.get(label) == name and len(group) > 1 and not any(map(_hooks.is_sharded, parameters)):
-                self._fact("replicas_differ", name, sums(parameters), group=group)
+                self._stepped.append((self._training.iteration, name, group, parameters))
             reduced[label] = name
         self._reduced = reduced
+
+    def _add_stepped(self) -> None:
+        """What became of them: before the next forward pass, as ranks may each step with a part and send it afterwards."""
+        assert self._training.record is not None
+        for iteration, name, group, parameters in self._stepped:
+            self._training.record.fact("replicas_differ", name, group, iteration, sums(parameters))
+        self._stepped = []
 
     def _thin_values(self, spent: float, whole: float) -> None:
         is_too_much = spent > max(_SHARE_OF_VALUES * self._training.values_every * whole, _SECONDS_OF_VALUES)
