@@ -45,6 +45,7 @@ def spawned(rank, store):
     print(train(is_rank=True), flush=True)
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
+    sys.exit()
 
 
 if __name__ == "__main__":

@@ -641,6 +641,11 @@ class SpawnedRank:
         from . import finish, renew
 
         renew(*self._observer)
-        result = self._fn(*args)
+        try:
+            result = self._fn(*args)
+        except SystemExit as end:
+            if end.code in (None, 0):
+                finish()
+            raise
         finish()
         return result
