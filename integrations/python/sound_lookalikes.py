@@ -2,6 +2,9 @@
 
 import copy
 import itertools
+import os
+import shutil
+import tempfile
 
 import numpy
 import torch
@@ -9,7 +12,9 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset
 
-from sound_common import ConvNet, Language, Net, batch, images, loader, loss_of, step
+import optim_test_tools as ott
+
+from sound_common import ConvNet, Language, Net, batch, images, loader, loss_of, start_observation, step
 
 
 def tied_late(fault):
@@ -634,11 +639,30 @@ def batches_without_end(fault):
         step(optimizer, loss_of(model, next(iter(data))))
 
 
+def loader_resumed(fault):
+    """A checkpoint has the state of the loader's own generator, which is restored."""
+    ott.torch.finish()
+    path = os.path.join(tempfile.mkdtemp(), "checkpoint.pt")
+    for begins in (True, False):
+        model, generator = Net(), torch.Generator()
+        optimizer = torch.optim.Adam(model.parameters())
+        if not begins:
+            start_observation()
+            checkpoint = torch.load(path, weights_only=False)
+            optimizer.load_state_dict(checkpoint["optimizer"])
+            generator.set_state(checkpoint["order"])
+        for x, y in loader(shuffle=True, generator=generator):
+            step(optimizer, F.cross_entropy(model(x), y))
+        if begins:
+            torch.save({"optimizer": optimizer.state_dict(), "order": generator.get_state()}, path)
+    shutil.rmtree(os.path.dirname(path))
+
+
 PROGRAMS = [
     tied_late, norms_frozen_by_train, alternating, lazy_penalty, units_reset, shrunk_and_perturbed, masked, repeated_batches,
     evaluated_with_the_same, learned_by_heart, stepped_in_backward, signed, hooked, frozen_by_rate, swapped, restarted_warm,
     checked_first, skipped_by_hand, two_losses, drawn_often, drops_always, attending, dropout_later, remembered,
     surgery_by_loader, noise_scale, partly_loaded, generators_of_samples, loader_made_anew, made_lazily, clipped_in_parts,
-    normalised_by_itself, truncated_in_time, chosen_hard, probed, scripted, batches_without_end,
+    normalised_by_itself, truncated_in_time, chosen_hard, probed, scripted, batches_without_end, loader_resumed,
     tuned_from_outside, made_for_each, restarted_schedule, zeroed_where_infinite, sampled_by_seed,
 ]

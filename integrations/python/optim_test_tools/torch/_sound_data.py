@@ -52,6 +52,7 @@ class Data:
         if not (is_sequential and was_one_batch and _length(loader) != 1):
             self._first_batches = []
         self._check_generators(loader)
+        self._schedules.start_loader(loader)
         training.check("loader_restarted")
         if training.num_steps >= self._steps_at_pass + 2:
             self._schedules.end_pass()

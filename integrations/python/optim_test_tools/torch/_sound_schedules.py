@@ -32,6 +32,7 @@ class Schedules:
         self._loaded_random: List[str] = []
         self._optimizer_was_loaded = False
         self._random_was_set = False
+        self._has_generators = False  # of loaders
 
     def install(self, patches: _hooks.Patches) -> None:
         schedulers = torch.optim.lr_scheduler
@@ -97,6 +98,10 @@ class Schedules:
             early[place] = early.get(place, 0) + 1
         elif early.pop(place, 0) == 1 and state.num_skipped == 0:
             self._training.find("scheduler_before_optimizer", [type(scheduler).__name__], "was stepped before the first step", place, 0)
+
+    def start_loader(self, loader: Any) -> None:
+        owners = (loader, getattr(loader, "sampler", None))
+        self._has_generators = self._has_generators or any(getattr(owner, "generator", None) is not None for owner in owners)
 
     def end_pass(self) -> None:
         """A loader is begun anew: of schedulers that were never stepped only the end tells, as some are stepped seldom."""
@@ -178,7 +183,9 @@ class Schedules:
         self._training.check("resumed_without_optimizer")
         if self._loaded_random:
             self._training.check("resumed_without_random_state")
-            if not self._random_was_set:
+            if self._has_generators and not self._random_was_set:
+                self._training.not_checked("resumed_without_random_state", "a loader has a generator of its own, whose state it may be")
+            elif not self._random_was_set:
                 seen = "the checkpoint has the state of PyTorch's random generator, which was not restored"
                 self._training.find("resumed_without_random_state", self._loaded_random, seen)
         if len(self._loaded_scales) == 1 and len(scales) == 1:
