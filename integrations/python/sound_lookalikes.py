@@ -644,10 +644,11 @@ def loader_resumed(fault):
     ott.torch.finish()
     path = os.path.join(tempfile.mkdtemp(), "checkpoint.pt")
     for begins in (True, False):
+        if not begins:
+            start_observation()
         model, generator = Net(), torch.Generator()
         optimizer = torch.optim.Adam(model.parameters())
         if not begins:
-            start_observation()
             checkpoint = torch.load(path, weights_only=False)
             optimizer.load_state_dict(checkpoint["optimizer"])
             generator.set_state(checkpoint["order"])
