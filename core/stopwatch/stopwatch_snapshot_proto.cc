@@ -123,7 +123,7 @@ void ToProto(const StopwatchSnapshot& snapshot, StopwatchStats* stats) {
   proto.set_num_pending_device_intervals(snapshot.num_pending_device_intervals);
   for (const MisuseCount& misuse : snapshot.misuses) {
     Misuse& added = *proto.add_misuses();
-    added.set_kind(misuse.kind);
+    added.set_kind(AsUtf8(misuse.kind));
     added.set_count(misuse.count);
   }
   *stats = std::move(proto);

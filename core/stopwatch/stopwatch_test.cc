@@ -324,6 +324,16 @@ TEST_F(StopwatchTest, MisuseIsLoggedAndCountedByKind) {
   EXPECT_EQ(table.find("FinishIter()"), table.rfind("FinishIter()"));
 }
 
+TEST_F(StopwatchTest, MisuseOfANameThatIsNoUtf8CanBeReadBack) {
+  Enable();
+  ::testing::internal::CaptureStderr();
+  stopwatch_.End("a\xff");
+  ::testing::internal::GetCapturedStderr();
+  StopwatchStats read;
+  EXPECT_TRUE(read.ParseFromString(Stats().SerializeAsString()));
+  EXPECT_THAT(Misuses(), ElementsAre("End(\"a\\xff\") without Start"));
+}
+
 TEST_F(StopwatchTest, FinishingAnIterationNamesAllThatRuns) {
   Enable();
   ::testing::internal::CaptureStderr();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/utf8.h"
 
 namespace ott {
 
@@ -42,7 +43,8 @@ ArrivalSummary::ArrivalSummary(int rank, const RankArrivals& arrivals)
     const auto told = arrivals.groups.find(of_measurement.name);
     const std::string& group = told == arrivals.groups.end() ? *all_ranks : told->second;
     held_up[group] = 0;
-    Meeting& meeting = measurements_[{of_measurement.name, group}];
+    // Protocol buffers hold UTF-8 alone.
+    Meeting& meeting = measurements_[{ValidUtf8(of_measurement.name), group}];
     meeting.like_work = arrivals.like_work;
     Key key = {-1, 0};
     for (const StopwatchArrivals::Arrival& arrival : of_measurement.arrivals) {

@@ -137,6 +137,14 @@ TEST(ArrivalSummary, IsThatOfTheDefinitionInWhateverOrderItIsMerged) {
   }
 }
 
+TEST(ArrivalSummary, OfANameThatIsNoUtf8CanBeReadBack) {
+  RankArrivals arrivals;
+  arrivals.measurements = {{"all\xffreduce", {{3, 5}}}};
+  internal::ArrivalSummary read;
+  ASSERT_TRUE(read.ParseFromString(ArrivalSummary(0, arrivals).ToProto().SerializeAsString()));
+  EXPECT_EQ(ArrivalSummary::FromProto(read)->measurements().size(), 1u);
+}
+
 TEST(ArrivalSummary, WhatIsCutOffIsRefused) {
   RankArrivals arrivals;
   arrivals.measurements = {{"a", {{3, 5, 1, 1, 1}, {4, 12, 1, 1, 1}}}, {"b", {{4, 9, 0, 0, 2}}}};
