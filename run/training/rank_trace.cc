@@ -29,6 +29,7 @@ absl::StatusOr<std::unique_ptr<RankTrace>> RankTrace::Start(Communicator& ranks,
   options.before_window = [trace = trace.get()] { return trace->CompareClocks(); };
   options.on_window = [trace = trace.get()](const Profiler::Window& window) { return trace->Write(window); };
   OTT_RETURN_IF_ERROR(Profiler::Get().Enable(options));
+  trace->is_enabled_ = true;
   return trace;
 }
 
@@ -41,6 +42,7 @@ RankTrace::RankTrace(Communicator& ranks, ClockAligner& clock, const Config& con
       timeout_(timeout) {}
 
 RankTrace::~RankTrace() {
+  if (!is_enabled_) return;
   if (const absl::Status stopped = Profiler::Get().Stop(); !stopped.ok()) {
     std::fprintf(stderr, "ott: trace: %s\n", std::string(stopped.message()).c_str());
   }

@@ -51,6 +51,8 @@ class RankTrace {
   const std::string dir_;
   const bool gzip_;
   const std::chrono::nanoseconds timeout_;
+  // False if the profiler is somebody else's.
+  bool is_enabled_ = false;
 };
 
 }  // namespace ott

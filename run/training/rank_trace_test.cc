@@ -113,6 +113,17 @@ TEST_F(RankTraceTest, FilesAreCompressedWhereAskedFor) {
   EXPECT_THAT(Names(Read("trace.json.gz")), Contains("forward"));
 }
 
+TEST_F(RankTraceTest, AProfilerThatIsOnAlreadyIsRefusedAndGoesOn) {
+  Profiler::Options options;
+  options.schedule.active = 1;
+  ASSERT_TRUE(Profiler::Get().Enable(options).ok());
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const absl::Status status = RankTrace::Start(TestRanks(), clock_, config_, kTimeout).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  }
+  EXPECT_TRUE(Profiler::Get().Stop().ok());
+}
+
 TEST_F(RankTraceTest, DirectoryThatIsGoneIsAnErrorOfTheIteration) {
   const auto run = Start();
   ASSERT_NE(run, nullptr);
