@@ -3,6 +3,8 @@
 
 #include "ott/run/training/training_run.h"
 
+#include <sys/resource.h>
+
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -116,6 +118,27 @@ TEST_F(TrainingRunTest, MetricsAreLoggedByIterationOnTheRanksThatHaveThem) {
             "{\"step\": 0, \"grad \\\"norm\\\"\": 3, \"loss\": 0}\n"
             "{\"step\": 1, \"grad \\\"norm\\\"\": 3, \"loss\": 0.5}\n"
             "{\"step\": 3, \"grad \\\"norm\\\"\": 3, \"loss\": \"NaN\"}\n");
+}
+
+TEST_F(TrainingRunTest, AMetricThatFindsNoRoomEndsNoTrainingAndLeavesNoHalfOfALine) {
+  config_.clear_dump();
+  config_.clear_cross_check();
+  config_.clear_stopwatch();
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  rlimit limit = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit small = {50, limit.rlim_max};
+  for (int i = 0; i < 4; ++i) {
+    run->Metric("loss", i);
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, i == 2 ? &small : &limit), 0);
+    const absl::Status finished = run->FinishIter();
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    EXPECT_TRUE(finished.ok()) << finished;
+  }
+  EXPECT_THAT(std::string(run->Finish().message()), HasSubstr("metrics of iteration 2 cannot be written"));
+  EXPECT_EQ(*ReadFile(MetricsPath(dir_, Rank())),
+            "{\"step\": 0, \"loss\": 0}\n{\"step\": 1, \"loss\": 1}\n{\"step\": 3, \"loss\": 3}\n");
 }
 
 TEST_F(TrainingRunTest, WhatIsNotDumpedIsCheckedAllTheSame) {
