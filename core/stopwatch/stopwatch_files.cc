@@ -18,6 +18,7 @@ absl::Status WriteStopwatchFiles(const Stopwatch& stopwatch, const StopwatchFile
   stats.set_rank(options.rank);
   stats.set_world_size(options.world_size);
   ToProto(snapshot, &stats);
+  stats.set_start_iteration(options.start_iteration);
   if (options.observer_thread_seconds) stats.set_observer_thread_seconds(*options.observer_thread_seconds);
   OTT_RETURN_IF_ERROR(MakeDirectories(options.dir));
   const std::string stem = absl::StrCat(options.dir, "/stopwatch");

@@ -3,6 +3,7 @@
 #ifndef OTT_CORE_STOPWATCH_STOPWATCH_FILES_H_
 #define OTT_CORE_STOPWATCH_STOPWATCH_FILES_H_
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -19,8 +20,9 @@ struct StopwatchFilesOptions {
   std::string host;
   int rank = 0;
   int world_size = 1;
-  // The field of this name in StopwatchStats.
+  // The fields of these names in StopwatchStats.
   std::optional<double> observer_thread_seconds = std::nullopt;
+  int64_t start_iteration = 0;
 };
 
 // Writes what was measured so far to dir/stopwatch.pb and .json (ott.StopwatchStats), .csv and .txt

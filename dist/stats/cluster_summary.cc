@@ -80,7 +80,7 @@ struct RankWork {
 
 RankWork WorkSince(const StopwatchStats& earlier, const StopwatchStats& stats) {
   RankWork work;
-  work.first_iteration = stats.num_warmup_iters() + earlier.num_measured_iters();
+  work.first_iteration = stats.start_iteration() + stats.num_warmup_iters() + earlier.num_measured_iters();
   work.num_iters = stats.num_measured_iters() - earlier.num_measured_iters();
   if (work.num_iters <= 0) return work;
   const double total = std::max(0.0, stats.iteration().total() - earlier.iteration().total());
@@ -233,6 +233,8 @@ absl::Status ClusterSummary::AddMeasurements(const internal::RankReport& report,
     by_name_before[measurement.name()] = &measurement;
   }
   const int64_t num_iters = stats.num_measured_iters() - before.num_measured_iters();
+  const int64_t first_iteration =
+      stats.start_iteration() + stats.num_warmup_iters() + before.num_measured_iters();
   const auto make_row = [&](const std::string& name, double seconds, int64_t num_iters) {
     return Row(name, stats, std::max(0.0, seconds) / static_cast<double>(std::max<int64_t>(num_iters, 1)),
                iteration_.max.seconds());
@@ -271,7 +273,7 @@ absl::Status ClusterSummary::AddMeasurements(const internal::RankReport& report,
       row.times[report.like_work()] = RankTimes({stats.rank(),
                                                  {*own, cpu},
                                                  row.max.seconds(),
-                                                 stats.num_warmup_iters() + before.num_measured_iters(),
+                                                 first_iteration,
                                                  num_iters,
                                                  WithTaken(measurement.own(), earlier != nullptr, share)});
     }

@@ -102,6 +102,7 @@ Reports Draw(int rank, bool is_window, bool all_measure, Random& random) {
   StopwatchStats stats;
   stats.set_rank(rank);
   stats.set_host("node" + std::to_string(rank / 3));
+  stats.set_start_iteration(1000 * random.Below(2));
   stats.set_num_warmup_iters(random.Below(3));
   for (const char* const name : {"collective", "sampled", "a", "b"}) {
     if (random.OnceIn(4)) continue;
@@ -412,7 +413,8 @@ internal::RankTimes ExpectedTimes(const std::vector<Reports>& ranks, const std::
     time.set_cpu_seconds(static_cast<float>(work.cpu.cpu_seconds));
     time.set_taken_share(static_cast<float>(work.cpu.taken_share));
     time.set_watched_seconds(static_cast<float>(work.cpu.watched_seconds));
-    time.set_first_iteration(of.stats().num_warmup_iters() + of.earlier.num_measured_iters());
+    time.set_first_iteration(of.stats().start_iteration() + of.stats().num_warmup_iters() +
+                             of.earlier.num_measured_iters());
     time.set_num_iterations(of.Iterations());
     time.set_mean_seconds(static_cast<float>(mean));
     const auto with_taken =

@@ -33,6 +33,7 @@ Statistics Compact(const Statistics& statistics) {
 // Keeps what ClusterSummary::OfRank() reads of it. The rest is many times as much, and grows with the run.
 StopwatchStats ForSummary(const StopwatchStats& stats) {
   StopwatchStats kept;
+  kept.set_start_iteration(stats.start_iteration());
   kept.set_num_warmup_iters(stats.num_warmup_iters());
   kept.set_num_measured_iters(stats.num_measured_iters());
   *kept.mutable_iteration() = Compact(stats.iteration());
@@ -49,8 +50,8 @@ StopwatchStats ForSummary(const StopwatchStats& stats) {
     if (measurement.has_own()) *kept_measurement.mutable_own() = measurement.own();
   }
   *kept.mutable_one_time() = stats.one_time();
-  if (stats.has_own_work()) *kept.mutable_own_work() = stats.own_work();
   *kept.mutable_misuses() = stats.misuses();
+  if (stats.has_own_work()) *kept.mutable_own_work() = stats.own_work();
   if (stats.has_observer_thread_seconds()) {
     kept.set_observer_thread_seconds(stats.observer_thread_seconds());
   }
@@ -224,7 +225,8 @@ absl::Status StatsGatherer::Prepare(const StopwatchStats& mine, const RankArriva
     SetMessage(std::move(message));
     return absl::OkStatus();
   }
-  first_iteration_ = mine.num_warmup_iters() + (previous_ ? previous_->num_measured_iters() : 0);
+  first_iteration_ =
+      mine.start_iteration() + mine.num_warmup_iters() + (previous_ ? previous_->num_measured_iters() : 0);
   return Summarize(ranks_->rank(), std::move(report), previous_, total_, interval_);
 }
 

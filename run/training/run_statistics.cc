@@ -157,6 +157,7 @@ void RunStatistics::Write() const {
   options.host = frame_.ranks.host(frame_.ranks.rank());
   options.rank = frame_.ranks.rank();
   options.world_size = frame_.ranks.size();
+  options.start_iteration = frame_.config.start_iteration();
   options.observer_thread_seconds = ObserverSeconds();
   absl::Status status = WriteStopwatchFiles(Stopwatch::Get(), options);
   StopwatchStats stats;
@@ -191,6 +192,8 @@ RankArrivals RunStatistics::TakeArrivals() {
       const absl::StatusOr<AlignedTime> time = clock_->ToRankZero(arrival.nanoseconds);
       if (!time.ok()) return {};
       arrival.nanoseconds = time->nanoseconds;
+      // The stopwatch counts from 0.
+      arrival.iteration += frame_.config.start_iteration();
       taken.error_bound_nanoseconds = std::max(taken.error_bound_nanoseconds, time->error_bound_nanoseconds);
     }
     taken.measurements.push_back(std::move(measurement));
@@ -207,6 +210,7 @@ void RunStatistics::StartGather() {
     StopwatchStats stats;
     Stopwatch::Get().Stats(&stats);
     if (!arrivals.iterations.empty()) arrivals.iterations += CpuOfWorkBytes(stats);
+    stats.set_start_iteration(frame_.config.start_iteration());
     stats.set_observer_thread_seconds(ObserverSeconds());
     return gatherer_->Prepare(stats, arrivals);
   });

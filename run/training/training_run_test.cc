@@ -397,6 +397,28 @@ TEST_F(TrainingRunTest, TablesComeWhileTheTrainingGoesOnAndGoWhereTheProgramWant
   EXPECT_THAT(output, ::testing::Not(HasSubstr("not all ranks came")));
 }
 
+TEST_F(TrainingRunTest, TablesOfAResumedRunHaveItsIterations) {
+  config_.mutable_stopwatch()->add_collective_measurements("allreduce");
+  config_.set_start_iteration(40);
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  std::string output;
+  SetTextSink([&](std::string_view lines) { output += lines; });
+  for (int i = 0; i < 6; ++i) {
+    {
+      OTT_STOPWATCH_SCOPE("allreduce");
+      ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+    }
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
+  SetTextSink({});
+  StopwatchStats stats;
+  ASSERT_TRUE(stats.ParseFromString(*ReadFile(MyDirectory() + "/stopwatch.pb")));
+  EXPECT_EQ(stats.start_iteration(), 40);
+  EXPECT_THAT(output, ::testing::ContainsRegex(Rank() == 0 ? "allreduce +3 +40-45" : "^$"));
+}
+
 TEST_F(TrainingRunTest, StatisticsThatCannotBeWrittenEndNoTraining) {
   config_.clear_dump();
   config_.clear_cross_check();
