@@ -224,6 +224,7 @@ absl::StatusOr<FlightRecorder*> FlightRecorder::Create(const Options& options, c
   CopyName(ThisMachine(), header.machine);
   CopyName(options.job, header.job);
   header.job_ends_s = options.job_ends_s;
+  header.iteration = options.first_iteration;
   header.picoseconds_per_tick = clock.ToPicoseconds(uint64_t{1} << 32);
   WatchTermination();
   recorder->Beat();

@@ -71,6 +71,8 @@ class FlightRecorder {
     std::string job = {};
     int64_t job_ends_s = 0;
     size_t bytes = kDefaultBytes;
+    // The number of the first iteration.
+    int64_t first_iteration = 0;
   };
 
   // The measurement that Begin() and End() are about. Kept until the process ends.

@@ -45,6 +45,7 @@ absl::StatusOr<std::unique_ptr<RankRecorder>> RankRecorder::Start(const RunFrame
   options.rank = ranks.rank();
   options.world_size = ranks.size();
   options.host = ranks.host(ranks.rank());
+  options.first_iteration = config.start_iteration();
   if (const std::optional<SlurmTask> task = SlurmTaskFromEnvironment()) {
     options.job = task->Name();
     options.job_ends_s = task->ends_s;

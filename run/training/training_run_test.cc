@@ -21,6 +21,7 @@
 #include "ott/core/base/text_sink.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dumper/tensor_dumper.h"
+#include "ott/core/flight/flight_record.h"
 #include "ott/core/nvtx/nvtx.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 #include "ott/core/nvtx/op_range.h"
@@ -30,6 +31,7 @@
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/ranks_gtest.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/hang/run_state.h"
 #include "ott/questions/saved/iteration_sampler.h"
 #include "ott/questions/saved/sampled_job.h"
 #include "ott/questions/saved/what_if.h"
@@ -416,6 +418,7 @@ TEST_F(TrainingRunTest, TablesOfAResumedRunHaveItsIterations) {
   StopwatchStats stats;
   ASSERT_TRUE(stats.ParseFromString(*ReadFile(MyDirectory() + "/stopwatch.pb")));
   EXPECT_EQ(stats.start_iteration(), 40);
+  EXPECT_EQ(ReadFlightRecord(FlightPath(dir_, Rank()))->iteration, 46);
   EXPECT_THAT(output, ::testing::ContainsRegex(Rank() == 0 ? "allreduce +3 +40-45" : "^$"));
 }
 
