@@ -9,6 +9,8 @@
 namespace ott {
 
 StragglerHistory StragglerTracker::Add(const ClusterSummary& interval, int64_t first_iteration) {
+  // As in a gather at the end of a run, right after the one before.
+  if (interval.iteration().ranks.empty()) return last_;
   StragglerHistory history;
   const ClusterStats stats = JudgeRanks(interval, 0, kWindowErrorShare);
   history.set_num_iterations(stats.max_measured_iters());
@@ -45,6 +47,7 @@ StragglerHistory StragglerTracker::Add(const ClusterSummary& interval, int64_t f
   });
   for (size_t i = 0; i < std::min(counts.size(), kMaxCounts); ++i) *history.add_slowest() = counts[i];
   history.set_num_all_intervals(num_intervals_);
+  last_ = history;
   return history;
 }
 

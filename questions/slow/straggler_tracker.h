@@ -16,7 +16,8 @@ namespace ott {
 // Not thread-safe.
 class StragglerTracker {
  public:
-  // interval: what the ranks did since the last call; the first of its iterations.
+  // interval: what the ranks did since the last call; if that is no iteration, returns what that call did.
+  // first_iteration: of the interval.
   StragglerHistory Add(const ClusterSummary& interval, int64_t first_iteration);
 
  private:
@@ -25,6 +26,7 @@ class StragglerTracker {
   int64_t since_iteration_ = 0;
   int64_t num_intervals_ = 0;
   std::map<int, SlowestCount> slowest_;  // by rank
+  StragglerHistory last_;
 };
 
 }  // namespace ott

@@ -300,6 +300,8 @@ TEST(StatsGatherer, FollowsAStragglerFromIntervalToInterval) {
   EXPECT_EQ(history.slowest(0).rank(), 2);
   EXPECT_EQ(history.slowest(0).num_intervals(), 4);
   EXPECT_EQ(history.num_all_intervals(), 6);
+  // As at the end of a run.
+  EXPECT_EQ(world.Gather().history().DebugString(), history.DebugString());
 }
 
 TEST(StatsGatherer, PercentilesAreThoseOfAllIntervalsOfAllRanks) {
