@@ -1,5 +1,7 @@
 #include "core/stopwatch/stopwatch_core.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -16,7 +18,21 @@
 
 namespace ott::internal {
 
-StopwatchCore::StopwatchCore() : StopwatchCore({Clock::Steady()}, std::nullopt) {}
+StopwatchCore::StopwatchCore() : StopwatchCore({Clock::Steady()}, std::nullopt) {
+  // A child that is forked while another thread has the mutexes would wait for them forever.
+  static StopwatchCore* of_this_process;
+  of_this_process = this;
+  const auto lock = [] {
+    of_this_process->mutex_.lock();
+    of_this_process->threads_.mutex().lock();
+  };
+  const auto unlock = [] {
+    of_this_process->threads_.mutex().unlock();
+    of_this_process->mutex_.unlock();
+  };
+  static const int registered = pthread_atfork(lock, unlock, unlock);
+  static_cast<void>(registered);
+}
 
 StopwatchCore::StopwatchCore(const Stopwatch::Environment& environment)
     : StopwatchCore(environment, environment.clock) {}

@@ -334,6 +334,30 @@ TEST_F(StopwatchTest, MisuseOfANameThatIsNoUtf8CanBeReadBack) {
   EXPECT_THAT(Misuses(), ElementsAre("End(\"a\\xff\") without Start"));
 }
 
+TEST(StopwatchOfThisProcess, MeasuresInAChildThatIsForkedWhileAnotherThreadReadsIt) {
+  ASSERT_TRUE(Stopwatch::Get().Enable({}).ok());
+  for (int i = 0; i < 200; ++i) const Stopwatch::Scope scope(std::to_string(i));
+  std::atomic<bool> is_over{false};
+  std::thread reader([&] {
+    while (!is_over) Stopwatch::Get().Snapshot();
+  });
+  int status = 0;
+  for (int i = 0; i < 50 && status == 0; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      // Ends it if it stands.
+      alarm(20);
+      { const Stopwatch::Scope scope("of the child"); }
+      _exit(0);
+    }
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+  }
+  is_over = true;
+  reader.join();
+  EXPECT_EQ(status, 0);
+  Stopwatch::Get().Disable();
+}
+
 TEST_F(StopwatchTest, FinishingAnIterationNamesAllThatRuns) {
   Enable();
   ::testing::internal::CaptureStderr();
