@@ -1,5 +1,7 @@
 #include "core/stopwatch/scope_tree.h"
 
+#include <utility>
+
 namespace ott::internal {
 
 void ScopeTree::Add(const StopwatchRecord& root,
@@ -33,9 +35,12 @@ ScopeTree::Node& ScopeTree::Child(Node& parent, const StopwatchMeasurement& meas
 std::vector<StopwatchSnapshot::Scope> ScopeTree::ScopesIn(const Node& node) {
   std::vector<StopwatchSnapshot::Scope> scopes;
   for (const auto& child : node.children) {
+    std::vector<StopwatchSnapshot::Scope> inner = ScopesIn(*child);
+    // In warm-up, or before the stopwatch was switched off and on again.
+    if (child->count == 0 && inner.empty()) continue;
     scopes.push_back({child->measurement->name, static_cast<int64_t>(child->count),
                       static_cast<double>(child->total) * 1e-12,
-                      static_cast<double>(child->total - child->inner) * 1e-12, ScopesIn(*child)});
+                      static_cast<double>(child->total - child->inner) * 1e-12, std::move(inner)});
   }
   return scopes;
 }
