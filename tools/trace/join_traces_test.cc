@@ -1,9 +1,11 @@
 #include "tools/trace/join_traces.h"
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
@@ -98,6 +100,34 @@ TEST_F(JoinTracesTest, ATraceThatTellsNoRankTakesThatOfNoOther) {
   traces = RunTraces::Find(paths, selection, {});
   ASSERT_TRUE(traces.ok()) << traces.status();
   EXPECT_THAT(traces->info().notes(), Contains("rank 7: has no trace among the files"));
+}
+
+// Between two windows, rank 1's clock goes 12 ms ahead.
+TEST_F(JoinTracesTest, EachWindowOfTorchProfilerIsAlignedByItsOwnCollectives) {
+  std::vector<std::string> paths;
+  for (const int window : {1, 2}) {
+    for (const int rank : {0, 1}) {
+      const int64_t ahead = (window == 2 ? 1'000'000'000 : 0) + rank * (window == 2 ? 2'012'000 : 2'000'000);
+      std::string text = kineto::RankTraceForTest(rank, 0, 300, ahead);
+      if (window == 2) {
+        text = absl::StrReplaceAll(text, {{"\"Seq\":", "\"Seq\":1"}, {"ProfilerStep#", "ProfilerStep#1"}});
+      }
+      paths.push_back(run_dir_ + "/" + std::to_string(window) + "_rank" + std::to_string(rank) + ".json");
+      ASSERT_TRUE(WriteFileAtomically(paths.back(), text).ok());
+    }
+  }
+  absl::StatusOr<RunTraces> traces = RunTraces::Find(paths, {}, {});
+  ASSERT_TRUE(traces.ok()) << traces.status();
+  EXPECT_EQ(traces->two_runs(), "");
+  std::map<int64_t, std::vector<int64_t>> ends;
+  traces->Visit([&](const Trace& trace) {
+    for (const TraceEvent& event : trace.events) {
+      if (event.name.substr(0, 4) == "nccl") ends[event.process].push_back(event.start + event.duration);
+    }
+  });
+  EXPECT_EQ(ends[0].size(), 10U);
+  EXPECT_EQ(ends[1], ends[0]);
+  EXPECT_THAT(traces->info().notes(), IsEmpty());
 }
 
 TEST_F(JoinTracesTest, TracesOfTwoRunsAreNotOneJob) {

@@ -16,6 +16,25 @@
 namespace ott::trace {
 namespace {
 
+// Windows have no collectives in common, so that the clocks of each are compared by themselves. Those of the
+// first rank are its clock's. traces: in the order of ranks.
+void AlignLaterWindows(const std::vector<waiting::TraceSummary>& traces,
+                       std::vector<waiting::ClockOffset>* offsets) {
+  while (true) {
+    std::vector<size_t> rest;
+    std::vector<waiting::TraceSummary> windows;
+    for (size_t i = 0; i < traces.size(); ++i) {
+      if ((*offsets)[i].is_known) continue;
+      rest.push_back(i);
+      windows.push_back(traces[i]);
+    }
+    if (rest.empty() || windows[0].rank != traces[0].rank) return;
+    const std::vector<waiting::ClockOffset> known =
+        waiting::AlignClocks(windows, waiting::MatchCollectives(windows));
+    for (size_t i = 0; i < rest.size(); ++i) (*offsets)[rest[i]] = known[i];
+  }
+}
+
 // Lists the files of a rank, in the order of windows.
 std::vector<std::string> ListTraceFiles(const std::string& rank_dir) {
   std::vector<std::string> files;
@@ -211,18 +230,25 @@ void RunTraces::AlignByCollectives() {
     traces.push_back(waiting::SummarizeCollectives(trace));
   const std::vector<waiting::Collective> collectives = waiting::MatchCollectives(traces);
   LookForTwoRuns(traces, collectives);
-  const std::vector<waiting::ClockOffset> offsets = waiting::AlignClocks(traces, collectives);
+  std::vector<waiting::ClockOffset> offsets = waiting::AlignClocks(traces, collectives);
+  AlignLaterWindows(traces, &offsets);
   const auto num_known = std::count_if(offsets.begin(), offsets.end(),
                                        [](const waiting::ClockOffset& offset) { return offset.is_known; });
-  for (size_t i = 0; i < traces.size(); ++i) {
-    if (num_known < 2 || !offsets[i].is_known) continue;
-    for (TraceInfo& info : *info_.mutable_traces()) {
-      if (info.rank() != traces[i].rank || info.has_clock()) continue;
-      const int64_t begin = info.begin_unix_nanoseconds();
-      info.mutable_clock()->set_begin_nanoseconds(begin + offsets[i].at_begin);
-      info.mutable_clock()->set_end_nanoseconds(begin + info.end_nanoseconds() - info.begin_nanoseconds() +
-                                                offsets[i].at_end);
-      info.mutable_clock()->set_error_bound_nanoseconds(offsets[i].error_bound);
+  if (num_known < 2) return;
+  // Others of a rank, such as a capture beside its trace, have the clock of the first one that is known.
+  for (const bool is_of_path : {true, false}) {
+    for (size_t i = 0; i < traces.size(); ++i) {
+      if (!offsets[i].is_known) continue;
+      for (int k = 0; k < info_.traces_size(); ++k) {
+        TraceInfo& info = *info_.mutable_traces(k);
+        if (info.rank() != traces[i].rank || info.has_clock()) continue;
+        if (is_of_path && paths_[static_cast<size_t>(k)] != traces[i].path) continue;
+        const int64_t begin = info.begin_unix_nanoseconds();
+        info.mutable_clock()->set_begin_nanoseconds(begin + offsets[i].at_begin);
+        info.mutable_clock()->set_end_nanoseconds(begin + info.end_nanoseconds() - info.begin_nanoseconds() +
+                                                  offsets[i].at_end);
+        info.mutable_clock()->set_error_bound_nanoseconds(offsets[i].error_bound);
+      }
     }
   }
 }
