@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -268,6 +269,40 @@ LearningVerdict::Kind KindOfDifference(const Judged& judged, const Sides& sides,
   return is_worse ? LearningVerdict::WORSE : LearningVerdict::BETTER;
 }
 
+// Returns true if the whole of a curve is the beginning of another one, to the last bit. One point alone may
+// well be equal.
+bool IsBeginningOf(const Curve& curve, const Curve& other) {
+  return curve.size() > 1 && curve.size() <= other.size() &&
+         std::equal(curve.begin(), curve.end(), other.begin(), [](const Point& a, const Point& b) {
+           return a.x == b.x && (a.y == b.y || (std::isnan(a.y) && std::isnan(b.y)));
+         });
+}
+
+// Leaves out runs that are others again, as those of one seed are: together they are one sample.
+std::vector<RunCurves> WithoutRepeated(const std::vector<RunCurves>& runs, const std::string& metric,
+                                       const char* side, LearningVerdict* verdict) {
+  std::vector<size_t> longest_first(runs.size());
+  std::iota(longest_first.begin(), longest_first.end(), size_t{0});
+  std::stable_sort(longest_first.begin(), longest_first.end(), [&](size_t one, size_t other) {
+    return runs[one].curves.at(metric).size() > runs[other].curves.at(metric).size();
+  });
+  std::set<size_t> kept;
+  for (const size_t run : longest_first) {
+    const bool is_again = std::any_of(kept.begin(), kept.end(), [&](size_t other) {
+      return IsBeginningOf(runs[run].curves.at(metric), runs[other].curves.at(metric));
+    });
+    if (!is_again) kept.insert(run);
+  }
+  if (const size_t num_again = runs.size() - kept.size(); num_again > 0) {
+    verdict->add_notes(absl::StrCat(num_again, num_again == 1 ? " run of " : " runs of ", side,
+                                    num_again == 1 ? " is another one" : " are others",
+                                    " again, to the last bit, and left out: has each its own seed?"));
+  }
+  std::vector<RunCurves> distinct;
+  for (const size_t run : kept) distinct.push_back(runs[run]);
+  return distinct;
+}
+
 // So many runs of each side would tell: be as good, or differ, whichever needs fewer; 0: not known.
 int64_t RunsNeeded(const Judged& judged, const Sides& sides, const PermutedMaximum& found, double level) {
   const double runs = static_cast<double>(std::min(sides.num_a, sides.num_b()));
@@ -315,25 +350,6 @@ double LevelOfLook(size_t num_a, size_t num_b, const LearningOptions& options) {
     if (n <= runs) ++looks_so_far;
   }
   return looks_so_far > 0 ? GroupSequentialLevels(information, options.error)[looks_so_far - 1] : 0;
-}
-
-// Returns true if a side's runs are one run several times, as those of one seed are: then they are one
-// sample. One point alone may well be equal, as a share of a few answers is.
-bool IsOneRunAgain(const std::vector<const Curve*>& curves) {
-  const auto is_first_again = [&](const Curve* curve) {
-    return std::equal(curve->begin(), curve->end(), curves[0]->begin(), curves[0]->end(),
-                      [](const Point& a, const Point& b) { return a.x == b.x && a.y == b.y; });
-  };
-  return curves.size() > 1 && curves[0]->size() > 1 &&
-         std::all_of(curves.begin(), curves.end(), is_first_again);
-}
-
-// Returns the name of the side of which that is so, where the other one differs; else empty.
-std::string SideOfOneRun(const Sides& sides) {
-  const auto middle = sides.curves.begin() + static_cast<std::ptrdiff_t>(sides.num_a);
-  if (IsOneRunAgain(sides.curves)) return "";
-  if (IsOneRunAgain({sides.curves.begin(), middle})) return "A";
-  return IsOneRunAgain({middle, sides.curves.end()}) ? "B" : "";
 }
 
 // Returns true if B is as good by what was stated, or by what the runs of A span.
@@ -541,7 +557,9 @@ absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& all_a,
   const Sides read = SidesOf(all_a, all_b, name);
   const bool lower_is_better = options.better == Better::kLower ||
                                (options.better == Better::kByCurve && (IsLoss(name) || MostRunsFall(read)));
-  const auto [a, b] = ExamineRuns(all_a, all_b, name, lower_is_better, &verdict);
+  const ExaminedRuns examined = ExamineRuns(all_a, all_b, name, lower_is_better, &verdict);
+  const std::vector<RunCurves> a = WithoutRepeated(examined.a, name, "A", &verdict);
+  const std::vector<RunCurves> b = WithoutRepeated(examined.b, name, "B", &verdict);
   verdict.set_num_a(static_cast<int32_t>(a.size()));
   verdict.set_num_b(static_cast<int32_t>(b.size()));
   if (a.empty() || b.empty()) {
@@ -552,9 +570,7 @@ absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& all_a,
   const Sides sides = SidesOf(a, b, name);
   OTT_ASSIGN_OR_RETURN(CommonPoints points, BringToCommonPoints(sides.curves, lower_is_better));
   NoteEnds(sides, points, &verdict);
-  verdict.set_side_of_one_run(SideOfOneRun(sides));
-  const double level =
-      verdict.side_of_one_run().empty() ? LevelOfLook(sides.num_a, sides.num_b(), options) : 0;
+  const double level = LevelOfLook(sides.num_a, sides.num_b(), options);
   JudgeFirst(sides, std::move(points), level, options, &verdict);
   std::vector<std::string> others;
   for (const std::string& other : MetricsOfAll(a, b)) {

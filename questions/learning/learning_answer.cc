@@ -78,10 +78,6 @@ std::string DescribeCannotTell(const LearningVerdict& verdict, const Metric& met
                                      verdict.num_a(), verdict.num_b());
   if (verdict.num_a() + verdict.num_b() < 3)
     return text + ": one run a side says nothing about seeds; 5 runs a side may";
-  if (!verdict.side_of_one_run().empty()) {
-    return absl::StrCat(text, ": the runs of ", verdict.side_of_one_run(),
-                        " are the same to the last bit, which is one run: give each its own seed");
-  }
   if (HasFailedRunOfB(verdict)) return text + ": with a run that failed, B is never as good";
   if (IsOneRun(verdict)) {
     absl::StrAppend(&text,

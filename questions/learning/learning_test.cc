@@ -93,13 +93,21 @@ TEST_F(Learning, OtherSeedsAreSeldomWorseOrBetter) {
 }
 
 // A command that ignores its seed says nothing about others, however often it is run.
-TEST_F(Learning, OneRunAgainAndAgainIsNeitherWorseNorBetter) {
-  const std::vector<RunCurves> once = Runs("b", 1, random_, [](double x) { return FallingLoss(x) + 0.1; });
-  const std::vector<RunCurves> b(10, once[0]);
+TEST_F(Learning, OneRunAgainAndAgainIsOneRun) {
+  const std::vector<RunCurves> once = Runs("b", 1, random_, [](double x) { return FallingLoss(x) + 0.04; });
+  std::vector<RunCurves> b(10, once[0]);
+  b[3].curves["loss"].resize(15);  // as it was logged at an earlier checkpoint
   const LearningVerdict verdict = Ask(a_, b);
   EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::CANNOT_TELL);
-  EXPECT_THAT(ToText(verdict), HasSubstr("the runs of B are the same to the last bit"));
-  EXPECT_THAT(ToText(Ask(b, a_)), HasSubstr("the runs of A are the same to the last bit"));
+  EXPECT_EQ(verdict.num_a(), 10);
+  EXPECT_EQ(verdict.num_b(), 1);
+  EXPECT_THAT(ToText(verdict),
+              HasSubstr("note: 9 runs of B are others again, to the last bit, and left out"));
+  EXPECT_EQ(Ask(b, a_).num_a(), 1);
+  EXPECT_EQ(Ask(b, b).metrics(0).kind(), LearningVerdict::AS_GOOD);
+  std::vector<RunCurves> more = a_;
+  more.push_back(a_[4]);
+  EXPECT_EQ(Ask(more, b).metrics(0).p_value(), verdict.metrics(0).p_value());
 }
 
 TEST_F(Learning, OneRunIsSeldomWorseOrBetterHoweverFewOthersThereAre) {
