@@ -554,9 +554,10 @@ absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& all_a,
   }
   verdict.add_metrics()->set_name(name);
 
-  const Sides read = SidesOf(all_a, all_b, name);
-  const bool lower_is_better = options.better == Better::kLower ||
-                               (options.better == Better::kByCurve && (IsLoss(name) || MostRunsFall(read)));
+  // Runs of B that collapse must not say what is better.
+  const bool lower_is_better =
+      options.better == Better::kLower ||
+      (options.better == Better::kByCurve && (IsLoss(name) || MostRunsFall(SidesOf(all_a, {}, name))));
   const ExaminedRuns examined = ExamineRuns(all_a, all_b, name, lower_is_better, &verdict);
   const std::vector<RunCurves> a = WithoutRepeated(examined.a, name, "A", &verdict);
   const std::vector<RunCurves> b = WithoutRepeated(examined.b, name, "B", &verdict);

@@ -16,7 +16,7 @@
 
 namespace ott::learning {
 
-// The better direction; kByCurve: lower for a loss, else the one in which the curves of most runs move.
+// The better direction; kByCurve: lower for a loss, else the one in which the curves of most runs of A move.
 enum class Better { kByCurve, kLower, kHigher };
 
 struct LearningOptions {

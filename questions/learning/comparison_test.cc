@@ -290,10 +290,9 @@ TEST(Comparison, OfRandomCurvesIsWhatTheRulesSay) {
     const auto verdict = Compare(scene.a, scene.b, "step", scene.options);
     if (!verdict.ok()) continue;
     LearningVerdict examined;
-    const bool lower_is_better =
-        scene.options.better == Better::kByCurve
-            ? scene.metric == "loss" || MostFall(CurvesOf(scene.a, scene.b, scene.metric))
-            : scene.options.better == Better::kLower;
+    const bool lower_is_better = scene.options.better == Better::kByCurve
+                                     ? scene.metric == "loss" || MostFall(CurvesOf(scene.a, {}, scene.metric))
+                                     : scene.options.better == Better::kLower;
     const ExaminedRuns runs = ExamineRuns(scene.a, scene.b, scene.metric, lower_is_better, &examined);
     const std::vector<const Curve*> curves = CurvesOf(runs.a, runs.b, scene.metric);
     ASSERT_EQ(verdict->num_a(), runs.a.size());

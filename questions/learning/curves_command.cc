@@ -190,7 +190,7 @@ void AddCurvesCommand(const CommandLine& line) {
                       "The column or key over which metrics are drawn; by default the steps");
   command
       ->add_option("--better", flags->better,
-                   "auto: lower for a loss, else the direction in which most curves move")
+                   "auto: lower for a loss, else the direction in which most curves of A move")
       ->check(CLI::IsMember({"auto", "lower", "higher"}))
       ->capture_default_str();
   command->add_option("--margin", flags->margin,

@@ -208,6 +208,21 @@ TEST_F(Learning, ALookThatCannotTellYetSaysNothingOfOtherMetricsEither) {
   EXPECT_EQ(Ask(a, b, options).metrics(1).kind(), LearningVerdict::CANNOT_TELL);
 }
 
+TEST_F(Learning, RunsThatCollapseAreNotBetter) {
+  const auto accuracies = [&](const std::string& side, int count, double gain) {
+    std::vector<RunCurves> runs = Runs(
+        side, count, random_, [gain](double x) { return 0.1 + gain * x / 1000; }, 50, 0.01, 0.01);
+    for (RunCurves& run : runs) {
+      run.curves["accuracy"] = run.curves["loss"];
+      run.curves.erase("loss");
+    }
+    return runs;
+  };
+  const std::vector<RunCurves> a = accuracies("a", 6, 0.8);
+  for (const int num_b : {6, 10})
+    EXPECT_EQ(Ask(a, accuracies("b", num_b, -0.1)).metrics(0).kind(), LearningVerdict::WORSE);
+}
+
 TEST_F(Learning, MetricsThatARunLacksAreNamed) {
   std::vector<RunCurves> a = a_, b = a_;
   for (RunCurves& run : a) run.curves["eval_loss"] = run.curves["time"] = run.curves["loss"];

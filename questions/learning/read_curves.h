@@ -28,8 +28,8 @@ struct ReadRuns {
 
 // Paths are files, folders of them, or globs. What a file is, its content says; it may be compressed by gzip.
 //
-//   run directory              its rank_NNNNN/metrics.jsonl, of the first rank that has one; of the latest start
-//   CSV                        a column for x, one for each metric, and perhaps `run`, of several runs;
+//   run directory              its rank_NNNNN/metrics.jsonl, of the first rank that has one; of the latest
+//   start CSV                        a column for x, one for each metric, and perhaps `run`, of several runs;
 //                              or as Weights & Biases exports: a column "RUN - METRIC" for each run
 //   JSON lines                 objects with the same names
 //   trainer_state.json         of Hugging Face, or of a folder that has one, or of its last checkpoint-N
