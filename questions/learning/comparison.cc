@@ -38,16 +38,16 @@ struct Sides {
   size_t num_b() const { return curves.size() - num_a; }
 };
 
-// Returns true if most runs end lower than they began.
-bool MostRunsFall(const Sides& sides) {
-  size_t fall = 0;
+// Returns how many more runs end lower than they began than end higher.
+int FallsLessRises(const Sides& sides) {
+  int difference = 0;
   for (const Curve* curve : sides.curves) {
     const auto is_finite = [](const Point& point) { return std::isfinite(point.y); };
     const auto first = std::find_if(curve->begin(), curve->end(), is_finite);
     const auto last = std::find_if(curve->rbegin(), curve->rend(), is_finite);
-    if (first != curve->end() && last->y <= first->y) ++fall;
+    if (first != curve->end()) difference += (last->y < first->y) - (last->y > first->y);
   }
-  return 2 * fall >= sides.curves.size();
+  return difference;
 }
 
 Sides SidesOf(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b, const std::string& metric) {
@@ -436,7 +436,7 @@ void JudgeOthers(const std::vector<RunCurves>& a, const std::vector<RunCurves>& 
   std::vector<std::string> judged_names;
   for (const std::string& name : names) {
     const Sides sides = SidesOf(a, b, name);
-    absl::StatusOr<CommonPoints> points = BringToCommonPoints(sides.curves, MostRunsFall(sides));
+    absl::StatusOr<CommonPoints> points = BringToCommonPoints(sides.curves, FallsLessRises(sides) >= 0);
     if (!points.ok()) {
       verdict->add_notes(absl::StrCat(name, ": ", points.status().message()));
       continue;
@@ -555,9 +555,13 @@ absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& all_a,
   verdict.add_metrics()->set_name(name);
 
   // Runs of B that collapse must not say what is better.
-  const bool lower_is_better =
-      options.better == Better::kLower ||
-      (options.better == Better::kByCurve && (IsLoss(name) || MostRunsFall(SidesOf(all_a, {}, name))));
+  const int falls = FallsLessRises(SidesOf(all_a, {}, name));
+  const bool is_by_curve = options.better == Better::kByCurve && !IsLoss(name);
+  if (is_by_curve && falls == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": as many curves of A rise as fall, so that --better has to say what is better"));
+  }
+  const bool lower_is_better = is_by_curve ? falls > 0 : options.better != Better::kHigher;
   const ExaminedRuns examined = ExamineRuns(all_a, all_b, name, lower_is_better, &verdict);
   const std::vector<RunCurves> a = WithoutRepeated(examined.a, name, "A", &verdict);
   const std::vector<RunCurves> b = WithoutRepeated(examined.b, name, "B", &verdict);

@@ -36,7 +36,8 @@ struct LearningOptions {
 // So many runs a side can tell at this error.
 size_t FewestRunsASide(double error);
 
-// INVALID_ARGUMENT if a run lacks the metric, or runs have no point in common. x_name: what x is.
+// INVALID_ARGUMENT if a run lacks the metric, runs have no point in common, or the curves do not tell what is
+// better. x_name: what x is.
 absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
                                         const std::string& x_name, const LearningOptions& options);
 

@@ -223,6 +223,20 @@ TEST_F(Learning, RunsThatCollapseAreNotBetter) {
     EXPECT_EQ(Ask(a, accuracies("b", num_b, -0.1)).metrics(0).kind(), LearningVerdict::WORSE);
 }
 
+// An accuracy that is measured once, at the end, does not move.
+TEST_F(Learning, WhereCurvesDoNotMoveTheUserSaysWhatIsBetter) {
+  std::vector<RunCurves> sides[2];
+  for (const int side : {0, 1}) {
+    for (int i = 0; i < 6; ++i)
+      sides[side].push_back({absl::StrCat(side, i), "", {{"f1", {{9, 0.9 - 0.2 * side + 0.01 * i}}}}});
+  }
+  LearningOptions options;
+  EXPECT_THAT(std::string(Compare(sides[0], sides[1], "step", options).status().message()),
+              HasSubstr("--better has to say what is better"));
+  options.better = Better::kHigher;
+  EXPECT_EQ(Ask(sides[0], sides[1], options).metrics(0).kind(), LearningVerdict::WORSE);
+}
+
 TEST_F(Learning, MetricsThatARunLacksAreNamed) {
   std::vector<RunCurves> a = a_, b = a_;
   for (RunCurves& run : a) run.curves["eval_loss"] = run.curves["time"] = run.curves["loss"];
