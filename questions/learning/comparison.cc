@@ -485,7 +485,16 @@ void NoteLearningRates(const std::vector<RunCurves>& a, const std::vector<RunCur
   }
 }
 
+// Says what of the curves is not compared, as some lack it.
 void NoteEnds(const Sides& sides, const CommonPoints& points, LearningVerdict* verdict) {
+  const auto [early, late] = std::minmax_element(
+      sides.curves.begin(), sides.curves.end(),
+      [](const Curve* one, const Curve* other) { return one->front().x < other->front().x; });
+  if ((*early)->front().x < (*late)->front().x) {
+    verdict->add_notes(
+        absl::StrFormat("the runs begin at %s %g to %g: they are compared from the last beginning on",
+                        verdict->x_name(), (*early)->front().x, (*late)->front().x));
+  }
   double first = std::numeric_limits<double>::infinity(), last = -first;
   for (const Curve* curve : sides.curves) {
     first = std::min(first, curve->back().x);

@@ -15,6 +15,7 @@
 namespace ott::learning {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Kind = LearningVerdict::Kind;
 
@@ -235,6 +236,18 @@ TEST_F(Learning, WhereCurvesDoNotMoveTheUserSaysWhatIsBetter) {
               HasSubstr("--better has to say what is better"));
   options.better = Better::kHigher;
   EXPECT_EQ(Ask(sides[0], sides[1], options).metrics(0).kind(), LearningVerdict::WORSE);
+}
+
+TEST_F(Learning, WhatOfTheCurvesIsNotComparedIsNamed) {
+  std::vector<RunCurves> b = Runs("b", 10, random_, FallingLoss);
+  Curve& curve = b[3].curves["loss"];
+  curve.erase(curve.begin(), curve.begin() + 15);
+  curve.pop_back();
+  const LearningVerdict verdict = Ask(a_, b);
+  EXPECT_EQ(verdict.metrics(0).points_size(), 4);
+  EXPECT_THAT(verdict.notes(),
+              ElementsAre("the runs begin at step 50 to 800: they are compared from the last beginning on",
+                          "the runs end at step 950 to 1000: they are compared up to the first end"));
 }
 
 TEST_F(Learning, MetricsThatARunLacksAreNamed) {
