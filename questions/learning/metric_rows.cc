@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/text_table.h"
@@ -44,6 +47,21 @@ void MetricRows::AddPoint(const std::string& run, const std::string& metric, dou
   if (std::isfinite(x)) runs_[run].curves[metric].push_back({x, y});
 }
 
+namespace {
+
+// Makes the times of a run those since its first point, if they are times of day. The earliest is of 2001.
+void CountFromFirst(RunCurves* run) {
+  constexpr double kEarliest = 1e9;
+  double first = std::numeric_limits<double>::infinity();
+  for (const auto& [metric, curve] : run->curves) first = std::min(first, curve.front().x);
+  if (first < kEarliest) return;
+  for (auto& [metric, curve] : run->curves) {
+    for (Point& point : curve) point.x -= first;
+  }
+}
+
+}  // namespace
+
 absl::Status MetricRows::Finish(std::vector<RunCurves>* runs) {
   const auto by_x = [](const Point& a, const Point& b) { return a.x < b.x; };
   for (auto& [name, run] : runs_) {
@@ -61,6 +79,7 @@ absl::Status MetricRows::Finish(std::vector<RunCurves>* runs) {
                                     [](const Point& a, const Point& b) { return a.x == b.x; });
       curve.erase(curve.begin(), kept.base());
     }
+    if (absl::StrContains(absl::AsciiStrToLower(x_), "time")) CountFromFirst(&run);
     runs->push_back(std::move(run));
   }
   if (!runs_.empty()) return absl::OkStatus();

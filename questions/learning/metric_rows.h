@@ -45,8 +45,8 @@ class MetricRows {
   const std::string& x_name() const { return x_; }
   void set_x_name(std::string x) { x_ = std::move(x); }
 
-  // Sorts by x; of several points at one x, the last one that was added stays. INVALID_ARGUMENT if there is
-  // no point.
+  // Sorts by x; of several points at one x, the last one that was added stays. Times of day become seconds
+  // since the run's first point. INVALID_ARGUMENT if there is no point.
   absl::Status Finish(std::vector<RunCurves>* runs);
 
  private:
