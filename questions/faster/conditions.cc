@@ -33,7 +33,7 @@ constexpr double kRounding = 1e-9;
 // How many runs had a value.
 using Values = std::map<std::string, int>;
 
-std::string List(const Values& values) {
+std::string List(const Values& values, bool with_counts) {
   constexpr size_t kListed = 3;
   std::vector<std::string> listed;
   for (const auto& [value, num_runs] : values) {
@@ -42,6 +42,7 @@ std::string List(const Values& values) {
       break;
     }
     listed.push_back(EscapeControlCharacters(value));
+    if (with_counts) absl::StrAppend(&listed.back(), " (", num_runs, num_runs == 1 ? " run)" : " runs)");
   }
   return absl::StrJoin(listed, ", ");
 }
@@ -77,9 +78,12 @@ void CheckSameConditions(const Samples& samples, const FasterOptions& options, C
     if (found == of_b.end()) continue;
     const Values& b = found->second;
     if (a.size() == 1 && b.size() == 1 && a.begin()->first == b.begin()->first) continue;
-    const std::string values = absl::StrCat(name, " of A: ", List(a), "; of B: ", List(b));
     const double apart = ShareApart(a, b);
-    const bool is_void = in_turn ? apart >= 1 - kRounding : apart > kMostApart + kRounding;
+    const bool is_disjoint = apart >= 1 - kRounding;
+    const bool is_void = in_turn ? is_disjoint : apart > kMostApart + kRounding;
+    const bool with_counts = is_void && !is_disjoint;
+    const std::string values =
+        absl::StrCat(name, " of A: ", List(a, with_counts), "; of B: ", List(b, with_counts));
     if (is_void && options.accepted.count(name) == 0) {
       comparison->voids.push_back(absl::StrCat(values, ": that may be the difference; --accept ", name,
                                                " compares them nevertheless"));

@@ -52,15 +52,20 @@ TEST(Conditions, ThatDifferAreVoidOrNotedByTheValuesOfBothSides) {
       if (values[1].count(name) == 0) continue;
       const std::map<std::string, double>& b = values[1][name];
       if (a.size() == 1 && a == b) continue;
-      const auto list = [](const std::map<std::string, double>& of) {
+      double apart = 0;
+      for (const auto& [value, share] : a) apart += std::max(0.0, share - (b.count(value) ? b.at(value) : 0));
+      // Where both sides have a value, how often tells them apart.
+      const bool with_counts = !in_turn && apart > 0.3 && apart < 0.9;
+      const auto list = [with_counts](const std::map<std::string, double>& of) {
         std::vector<std::string> listed;
-        for (const auto& [value, share] : of) listed.push_back(value);
+        for (const auto& [value, share] : of)
+          listed.push_back(!with_counts  ? value
+                           : share < 0.3 ? value + " (1 run)"
+                                         : absl::StrCat(value, " (", std::lround(4 * share), " runs)"));
         if (listed.size() > 3)
           listed = {listed[0], listed[1], listed[2], absl::StrCat(listed.size() - 3, " more")};
         return absl::StrJoin(listed, ", ");
       };
-      double apart = 0;
-      for (const auto& [value, share] : a) apart += std::max(0.0, share - (b.count(value) ? b.at(value) : 0));
       const std::string text = absl::StrCat(name, " of A: ", list(a), "; of B: ", list(b));
       const bool is_void = apart > (in_turn ? 0.9 : 0.3) && options.accepted.count(name) == 0;
       (is_void ? voids : notes)
