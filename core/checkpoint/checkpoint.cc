@@ -247,6 +247,8 @@ std::optional<int64_t> NumberOfStep(const std::string& name) {
     return std::nullopt;
   std::string word = stem.substr(0, digits);
   while (!word.empty() && (word.back() == '-' || word.back() == '_' || word.back() == '=')) word.pop_back();
+  // Trainer's of a rank, in a checkpoint.
+  if (word == "rng_state") return std::nullopt;
   word = word.substr(word.find_last_of("-_=") + 1);
   for (const char* const known :
        {"checkpoint", "ckpt", "step", "steps", "iter", "iteration", "epoch", "save", "state"}) {

@@ -149,7 +149,7 @@ TEST(Checkpoint, FoldersOfNumberedCheckpointsAreListed) {
     std::filesystem::copy_file(Data("plain.pkl"), absl::StrCat(dir, "/", name, "/state.pkl"));
   }
   for (const char* const name :
-       {"epoch=3-step=40.ckpt", "step_50.pt", "model-00001-of-00002.pt", "step_60.log"}) {
+       {"epoch=3-step=40.ckpt", "step_50.pt", "model-00001-of-00002.pt", "step_60.log", "rng_state_0.pth"}) {
     std::filesystem::copy_file(Data("weights.pt"), absl::StrCat(dir, "/", name));
   }
   const std::map<int64_t, std::string> expected = {{20, dir + "/global_step20"},
