@@ -38,16 +38,34 @@ struct Sides {
   size_t num_b() const { return curves.size() - num_a; }
 };
 
-// Returns how many more runs end lower than they began than end higher.
-int FallsLessRises(const Sides& sides) {
-  int difference = 0;
+// By how much each curve ends higher than it began; without those that are never finite.
+std::vector<double> ChangesOf(const Sides& sides) {
+  std::vector<double> changes;
   for (const Curve* curve : sides.curves) {
     const auto is_finite = [](const Point& point) { return std::isfinite(point.y); };
     const auto first = std::find_if(curve->begin(), curve->end(), is_finite);
     const auto last = std::find_if(curve->rbegin(), curve->rend(), is_finite);
-    if (first != curve->end()) difference += (last->y < first->y) - (last->y > first->y);
+    if (first != curve->end()) changes.push_back(last->y - first->y);
   }
-  return difference;
+  return changes;
+}
+
+// Returns true if at least as many curves fall as rise.
+bool MostRunsFall(const Sides& sides) {
+  int falls = 0;
+  for (const double change : ChangesOf(sides)) falls += (change < 0) - (change > 0);
+  return falls >= 0;
+}
+
+// Returns true if the curves fall, and nullopt if they do not tell from how they vary.
+std::optional<bool> CurvesFall(const Sides& sides) {
+  // By chance alone 1 of 40 sets of five does.
+  constexpr double kDeviations = 4;
+  const std::vector<double> changes = ChangesOf(sides);
+  if (changes.empty()) return std::nullopt;
+  const double change = Median(changes);
+  if (change == 0 || std::abs(change) <= kDeviations * MedianAbsoluteDeviation(changes)) return std::nullopt;
+  return change < 0;
 }
 
 Sides SidesOf(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b, const std::string& metric) {
@@ -436,7 +454,7 @@ void JudgeOthers(const std::vector<RunCurves>& a, const std::vector<RunCurves>& 
   std::vector<std::string> judged_names;
   for (const std::string& name : names) {
     const Sides sides = SidesOf(a, b, name);
-    absl::StatusOr<CommonPoints> points = BringToCommonPoints(sides.curves, FallsLessRises(sides) >= 0);
+    absl::StatusOr<CommonPoints> points = BringToCommonPoints(sides.curves, MostRunsFall(sides));
     if (!points.ok()) {
       verdict->add_notes(absl::StrCat(name, ": ", points.status().message()));
       continue;
@@ -564,13 +582,13 @@ absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& all_a,
   verdict.add_metrics()->set_name(name);
 
   // Runs of B that collapse must not say what is better.
-  const int falls = FallsLessRises(SidesOf(all_a, {}, name));
-  const bool is_by_curve = options.better == Better::kByCurve && !IsLoss(name);
-  if (is_by_curve && falls == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": as many curves of A rise as fall, so that --better has to say what is better"));
+  std::optional<bool> lower = options.better == Better::kLower;
+  if (options.better == Better::kByCurve) lower = IsLoss(name) ? true : CurvesFall(SidesOf(all_a, {}, name));
+  if (!lower.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, ": the curves of A do not tell whether lower or higher is better; --better has to say it"));
   }
-  const bool lower_is_better = is_by_curve ? falls > 0 : options.better != Better::kHigher;
+  const bool lower_is_better = *lower;
   const ExaminedRuns examined = ExamineRuns(all_a, all_b, name, lower_is_better, &verdict);
   const std::vector<RunCurves> a = WithoutRepeated(examined.a, name, "A", &verdict);
   const std::vector<RunCurves> b = WithoutRepeated(examined.b, name, "B", &verdict);
