@@ -299,18 +299,19 @@ bool IsBeginningOf(const Curve& curve, const Curve& other) {
 // Leaves out runs that are others again, as those of one seed are: together they are one sample.
 std::vector<RunCurves> WithoutRepeated(const std::vector<RunCurves>& runs, const std::string& metric,
                                        const char* side, LearningVerdict* verdict) {
+  std::vector<const Curve*> curves;
+  for (const RunCurves& run : runs) curves.push_back(&run.curves.at(metric));
   std::vector<size_t> longest_first(runs.size());
   std::iota(longest_first.begin(), longest_first.end(), size_t{0});
-  std::stable_sort(longest_first.begin(), longest_first.end(), [&](size_t one, size_t other) {
-    return runs[one].curves.at(metric).size() > runs[other].curves.at(metric).size();
-  });
-  std::set<size_t> kept;
+  std::stable_sort(longest_first.begin(), longest_first.end(),
+                   [&](size_t one, size_t other) { return curves[one]->size() > curves[other]->size(); });
+  std::vector<size_t> kept;
   for (const size_t run : longest_first) {
-    const bool is_again = std::any_of(kept.begin(), kept.end(), [&](size_t other) {
-      return IsBeginningOf(runs[run].curves.at(metric), runs[other].curves.at(metric));
-    });
-    if (!is_again) kept.insert(run);
+    const bool is_again = std::any_of(
+        kept.begin(), kept.end(), [&](size_t other) { return IsBeginningOf(*curves[run], *curves[other]); });
+    if (!is_again) kept.push_back(run);
   }
+  std::sort(kept.begin(), kept.end());
   if (const size_t num_again = runs.size() - kept.size(); num_again > 0) {
     verdict->add_notes(absl::StrCat(num_again, num_again == 1 ? " run of " : " runs of ", side,
                                     num_again == 1 ? " is another one" : " are others",
