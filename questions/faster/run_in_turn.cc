@@ -172,7 +172,7 @@ class Session {
           {cpu ? "CPU time" : "wall time", {cpu ? run.cpu_seconds : run.wall_seconds}});
     }
     if (!has_run_.has_value()) has_run_ = has_run;
-    if (options_.what == WhatToCompare::kAuto && has_run != *has_run_) {
+    if (options_.what == WhatToCompare::kAuto && options_.results.empty() && has_run != *has_run_) {
       return absl::FailedPreconditionError(absl::StrCat(
           name,
           has_run ? " left a run directory, and others did not" : " left no run directory, and others did",

@@ -203,6 +203,11 @@ TEST_F(RunInTurnTest, WhatRunsLeaveIsOfOneKind) {
   options_.results = "times.jsonl";
   std::filesystem::remove_all(dir_);
   EXPECT_THAT(ErrorOf("true", "true"), HasSubstr(dir_ + "/a_warm_001/times.jsonl: No such file"));
+  // Where a file has the times, run directories do not matter.
+  const std::string times = R"(printf '{"process":1,"seconds":1}\n' > {dir}/times.jsonl)";
+  std::filesystem::remove_all(dir_);
+  EXPECT_EQ(ErrorOf(times, leave + "; " + times), "");
+  std::filesystem::remove_all(dir_);
   EXPECT_THAT(
       ErrorOf(R"(printf '{"process":1,"seconds":1}\n{"process":2,"seconds":1}\n' > {dir}/times.jsonl)",
               "true"),
