@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -438,6 +439,27 @@ TEST_F(Hostile, ADistributedCheckpointWhosePartsDoNotFitIsAnErrorThatNamesThem) 
   Write("dcp/__1_0.distcp", chunks);
   Write("dcp/.metadata", Replaced(metadata, "__0_0.distcp", "../_0.distcp"));
   EXPECT_THAT(error(), HasSubstr("'../_0.distcp', leads out of the folder"));
+}
+
+// Each repeats 4 bytes 800 million times.
+TEST_F(Hostile, TensorsThatRepeatTheirStoragesWithoutEndAreAnError) {
+  static constexpr char kTensor[] =
+      "ctorch._utils\n_rebuild_tensor_v2\n((U\x07storagectorch\nFloatStorage\nU\x01"
+      "0U\x03"
+      "cpuK\x01tQK\0J\0\x08\xaf\x2f\x85K\0\x85\x89}tR";
+  const auto state = [&](int num_tensors) {
+    std::string bytes = "\x80\x02](";
+    for (int i = 0; i < num_tensors; ++i) bytes.append(kTensor, sizeof(kTensor) - 1);
+    bytes += "e.";
+    const absl::StatusOr<ObjectPickle> pickle = ParsePickleOfObjects(bytes);
+    EXPECT_TRUE(pickle.ok()) << pickle.status();
+    return ToValue(*pickle, [](std::string_view, std::optional<int64_t>) -> absl::StatusOr<HeldBytes> {
+      alignas(4) static constexpr char kStorage[4] = {};
+      return HeldBytes{{kStorage, sizeof(kStorage)}, nullptr};
+    });
+  };
+  EXPECT_TRUE(state(1).ok()) << state(1).status();
+  EXPECT_THAT(std::string(state(2).status().message()), HasSubstr("repeat their storages so often"));
 }
 
 // Lists of one item each, a million items in.

@@ -20,6 +20,8 @@ using Index = PlainData::Index;
 using Type = PlainData::Type;
 
 constexpr int kMaxDepth = 200;
+// Of a tensor, and of all together.
+constexpr int64_t kMaxRepeatedBytes = int64_t{1} << 32;
 
 bool StartsWith(std::string_view text, std::string_view start) {
   return text.substr(0, start.size()) == start;
@@ -436,6 +438,10 @@ class Converter {
     if (!dtype.has_value() || !storage.dtype.has_value()) return std::optional<Value>();
     absl::StatusOr<Tensor> tensor = TensorInStorage(storage.bytes, *dtype, offset->integer, shape, strides);
     if (!tensor.ok()) return WithContext(absl::StrCat("'", path, "'"), tensor.status());
+    num_repeated_bytes_ +=
+        std::max<int64_t>(0, tensor->view.num_bytes() - static_cast<int64_t>(storage.bytes.bytes.size()));
+    if (num_repeated_bytes_ > kMaxRepeatedBytes)
+      return Error(path, "tensors repeat their storages so often that reading them would not end");
     const PlainData::Value* const is_trained = Argument(arguments, 4);
     if (is_trained != nullptr && is_trained->integer != 0) attributes_[path].Insert("requires_grad", true);
     // Such as that the elements are to be conjugated.
@@ -509,6 +515,7 @@ class Converter {
   size_t num_values_ = 0;
   size_t max_text_bytes_ = size_t{64} << 20;
   size_t num_text_bytes_ = 0;
+  int64_t num_repeated_bytes_ = 0;
   // By path, of the tensors that no map has taken up yet.
   std::map<std::string, Value::Map> attributes_;
   int depth_ = 0;
@@ -552,7 +559,6 @@ std::optional<DType> TorchDType(std::string_view name) {
 
 absl::StatusOr<Tensor> TensorInStorage(const HeldBytes& storage, DType dtype, int64_t offset,
                                        absl::Span<const int64_t> shape, absl::Span<const int64_t> strides) {
-  constexpr int64_t kMaxRepeatedBytes = int64_t{1} << 32;
   OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(dtype, shape));
   const auto num_stored = static_cast<int64_t>(storage.bytes.size());
   if (num_bytes > 0) {
