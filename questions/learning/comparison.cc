@@ -287,13 +287,16 @@ LearningVerdict::Kind KindOfDifference(const Judged& judged, const Sides& sides,
   return is_worse ? LearningVerdict::WORSE : LearningVerdict::BETTER;
 }
 
-// Returns true if the whole of a curve is the beginning of another one, to the last bit. One point alone may
-// well be equal.
+// Returns true if the whole of a curve is the beginning of another one, to the last bit. One that stays where
+// it is may well be equal, as a share of a few answers is.
 bool IsBeginningOf(const Curve& curve, const Curve& other) {
-  return curve.size() > 1 && curve.size() <= other.size() &&
-         std::equal(curve.begin(), curve.end(), other.begin(), [](const Point& a, const Point& b) {
-           return a.x == b.x && (a.y == b.y || (std::isnan(a.y) && std::isnan(b.y)));
-         });
+  const bool is_equal =
+      curve.size() <= other.size() &&
+      std::equal(curve.begin(), curve.end(), other.begin(), [](const Point& a, const Point& b) {
+        return a.x == b.x && (a.y == b.y || (std::isnan(a.y) && std::isnan(b.y)));
+      });
+  return is_equal && std::any_of(curve.begin(), curve.end(),
+                                 [&](const Point& point) { return point.y != curve.front().y; });
 }
 
 // Leaves out runs that are others again, as those of one seed are: together they are one sample.

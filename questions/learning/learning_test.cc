@@ -109,6 +109,10 @@ TEST_F(Learning, OneRunAgainAndAgainIsOneRun) {
   std::vector<RunCurves> more = a_;
   more.push_back(a_[4]);
   EXPECT_EQ(Ask(more, b).metrics(0).p_value(), verdict.metrics(0).p_value());
+  for (RunCurves& run : b) {
+    for (Point& point : run.curves["loss"]) point.y = 9;
+  }
+  EXPECT_EQ(Ask(a_, b).num_b(), 10);
 }
 
 TEST_F(Learning, OneRunIsSeldomWorseOrBetterHoweverFewOthersThereAre) {
