@@ -65,7 +65,7 @@ class Session {
     for (size_t run = 0; run < options_.num_warm_runs; ++run) {
       for (const bool is_b : {false, true}) {
         OTT_ASSIGN_OR_RETURN(const std::optional<Process> ended,
-                             RunOne(is_b, absl::StrFormat("warm_%03d", run + 1)));
+                             RunOne(is_b, absl::StrFormat("%03d", run + 1), "warm_"));
         if (!ended.has_value()) return Stopped(std::move(turns));
       }
     }
@@ -105,11 +105,11 @@ class Session {
     return true;
   }
 
-  // nullopt: it was stopped.
-  absl::StatusOr<std::optional<Process>> RunOne(bool is_b, const std::string& number) {
+  // nullopt: it was stopped. kind: before the name of the folder, so that a_* are those that count.
+  absl::StatusOr<std::optional<Process>> RunOne(bool is_b, const std::string& number, const char* kind = "") {
     if (signals_.interrupted() || SteadyClock::now() >= deadline_) return std::optional<Process>();
-    const std::string name = absl::StrCat(is_b ? "B" : "A", ", run ", number);
-    const std::string directory = absl::StrCat(options_.directory, is_b ? "/b_" : "/a_", number);
+    const std::string name = absl::StrCat(is_b ? "B" : "A", ", run ", kind, number);
+    const std::string directory = absl::StrCat(options_.directory, "/", kind, is_b ? "b_" : "a_", number);
     OTT_ASSIGN_OR_RETURN(const Program program, Prepare(is_b, directory));
     const double started =
         std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();

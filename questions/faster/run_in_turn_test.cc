@@ -114,7 +114,7 @@ TEST_F(RunInTurnTest, EachRunHasItsFolderItsConfigurationAndItsOutput) {
   options_.command_a = Shell("cat; cat $OTT_CONFIG; echo $OTT_AB_DIR >&2");
   options_.command_b = Shell("cat; cat $OTT_CONFIG; echo $OTT_AB_DIR >&2");
   ASSERT_TRUE(RunInTurn(options_, [](const Samples&) { return false; }).ok());
-  EXPECT_THAT(Folders(), ElementsAre("a_001", "a_002", "a_warm_001", "b_001", "b_002", "b_warm_001"));
+  EXPECT_THAT(Folders(), ElementsAre("a_001", "a_002", "b_001", "b_002", "warm_a_001", "warm_b_001"));
   for (const std::string& name : Folders()) {
     const std::string folder = dir_ + "/" + name, output = *ReadFile(folder + "/output.txt");
     EXPECT_THAT(output, HasSubstr("run_dir: \"" + folder + "/run\"\n"));
@@ -202,7 +202,7 @@ TEST_F(RunInTurnTest, WhatRunsLeaveIsOfOneKind) {
   EXPECT_TRUE(of_runs.ok()) << of_runs.status();
   options_.results = "times.jsonl";
   std::filesystem::remove_all(dir_);
-  EXPECT_THAT(ErrorOf("true", "true"), HasSubstr(dir_ + "/a_warm_001/times.jsonl: No such file"));
+  EXPECT_THAT(ErrorOf("true", "true"), HasSubstr(dir_ + "/warm_a_001/times.jsonl: No such file"));
   // Where a file has the times, run directories do not matter.
   const std::string times = R"(printf '{"process":1,"seconds":1}\n' > {dir}/times.jsonl)";
   std::filesystem::remove_all(dir_);
@@ -211,7 +211,7 @@ TEST_F(RunInTurnTest, WhatRunsLeaveIsOfOneKind) {
   EXPECT_THAT(
       ErrorOf(R"(printf '{"process":1,"seconds":1}\n{"process":2,"seconds":1}\n' > {dir}/times.jsonl)",
               "true"),
-      HasSubstr("/a_warm_001/times.jsonl: has 2 processes, and one run is one"));
+      HasSubstr("/warm_a_001/times.jsonl: has 2 processes, and one run is one"));
 }
 
 TEST_F(RunInTurnTest, ASignalOrTheTimeEndsItWithWholeBlocks) {
