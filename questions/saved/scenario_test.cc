@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
 #include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/location.h"
@@ -300,6 +301,215 @@ TEST(AnswerWhatIf, OfManyRanksThoseWithMostExcessAreReplayed) {
         are_all ? 0 : 1);
     for (int i = 0; i < answer.by_rank_size(); ++i)
       EXPECT_EQ(answer.by_rank(i).name(), absl::StrCat("rank ", are_all ? i : i == 63 ? 256 : 4 * i));
+  }
+}
+
+// Replays each part of a job by itself, for all figures of an answer but those of what is to blame.
+class Figures {
+ public:
+  Figures(const ReplayJob& job, const std::vector<ScaleQuestion>& questions, WhatIfAnswer* answer)
+      : job_(job), replay_(job), answer_(*answer) {
+    for (const ReplayJob::Step& step : job.steps) num_iterations_ += step.num_iterations;
+    Summarize();
+    for (const ReplayJob::Kind& kind : job.kinds) {
+      const bool is_used = std::any_of(job.operations.begin(), job.operations.end(),
+                                       [&](const auto& of) { return job.kinds[of.kind].name == kind.name; });
+      if (is_used && std::find(operations_.begin(), operations_.end(), kind.operation) == operations_.end())
+        operations_.push_back(kind.operation);
+    }
+    const std::vector<ReplayJob::Rank>& ranks = job.ranks;
+    const auto named = [&](const std::string& name, int i) { return job.kinds[i].operation == name; };
+    for (const std::string& name : operations_)
+      Add(
+          name, [&](int, int kind) { return named(name, kind); }, answer_.add_by_operation(),
+          &WhatIfStep::add_by_operation);
+    std::map<int, double> of_stage, of_replica;
+    std::set<std::string> hosts;
+    for (const ReplayJob::Rank& rank : ranks) {
+      if (rank.stage >= 0) of_stage[rank.stage] = 0;
+      if (rank.replica >= 0) of_replica[rank.replica] = 0;
+      if (!rank.host.empty()) hosts.insert(rank.host);
+    }
+    for (auto& [stage, slowdown] : of_stage)
+      slowdown = Add(
+          absl::StrCat("stage ", stage), [&, of = stage](int rank, int) { return ranks[rank].stage == of; },
+          answer_.add_by_stage(), &WhatIfStep::add_by_stage);
+    for (auto& [replica, slowdown] : of_replica)
+      slowdown = Add(
+          absl::StrCat("replica ", replica),
+          [&, of = replica](int rank, int) { return ranks[rank].replica == of; }, answer_.add_by_replica(),
+          &WhatIfStep::add_by_replica);
+    if (hosts.size() < 2) hosts.clear();
+    for (const std::string& host : hosts)
+      Add(
+          host, [&](int rank, int) { return ranks[rank].host == host; }, answer_.add_by_host());
+    std::vector<std::pair<double, int>> worst;
+    for (int i = 0; i < static_cast<int>(ranks.size()); ++i) {
+      double slowdown = Add(
+          NameOf(i), [&](int rank, int) { return rank == i; }, answer_.add_by_rank());
+      if (!of_stage.empty() && !of_replica.empty())
+        slowdown = std::min(of_stage[ranks[i].stage], of_replica[ranks[i].replica]);
+      if (slowdown > 0) answer_.mutable_by_rank(i)->set_slowdown(slowdown);
+      worst.emplace_back(-slowdown, i);
+    }
+    // Of a hundred ranks three, of fewer at least one.
+    std::sort(worst.begin(), worst.end());
+    worst.resize((3 * worst.size() + 99) / 100);
+    for (const auto& [slowdown, rank] : worst) answer_.add_worst_ranks(ranks[rank].rank);
+    const auto is_worst = [&](int rank) {
+      return std::any_of(worst.begin(), worst.end(), [&](const auto& of) { return of.second == rank; });
+    };
+    if (const auto share = replay_.ShareOf(is_worst)) answer_.set_worst_ranks_share(*share);
+    const auto is_last = [&](int rank) { return ranks[rank].stage == of_stage.rbegin()->first; };
+    if (of_stage.size() > 1) {
+      if (const auto share = replay_.ShareOf(is_last)) answer_.set_last_stage_share(*share);
+    }
+    AddScaled("communication that nothing overlaps", 0,
+              Select(job, [&](int, int kind) { return job.kinds[kind].communicates; }),
+              answer_.mutable_communication_overlapped());
+    for (const ScaleQuestion& question : questions)
+      AddScaled(question.name, question.factor, question.selection, answer_.add_scaled());
+    for (const PathPart& part : FindCriticalPath(job)) {
+      CriticalPart& out = *answer_.add_critical_path();
+      out.set_rank(NameOf(part.rank));
+      out.set_operation(job.kinds[part.kind].name);
+      out.set_share(part.seconds / Sum(replay_.measured()));
+    }
+  }
+
+ private:
+  std::string NameOf(int rank) const {
+    const ReplayJob::Rank& of = job_.ranks[rank];
+    return absl::StrCat("rank ", of.rank, of.host.empty() ? "" : absl::StrCat(" (", of.host, ")"));
+  }
+
+  void Summarize() {
+    answer_.set_num_ranks(static_cast<int>(job_.ranks.size()));
+    answer_.set_num_steps(num_iterations_);
+    answer_.set_first_step(job_.steps[0].number);
+    answer_.set_last_step(job_.steps.back().number + job_.steps.back().num_iterations - 1);
+    double measured = 0;
+    for (size_t i = 0; i < job_.steps.size(); ++i) {
+      const ReplayJob::Step& step = job_.steps[i];
+      const double replayed = replay_.measured()[i], ideal = replay_.ideal()[i];
+      measured += step.measured_seconds;
+      WhatIfStep& out = *answer_.add_by_step();
+      out.set_step(step.number);
+      out.set_measured_seconds(step.measured_seconds / step.num_iterations);
+      out.set_replayed_seconds(replayed / step.num_iterations);
+      out.set_ideal_seconds(ideal / step.num_iterations);
+      out.set_slowdown(replayed / ideal);
+    }
+    const auto count = static_cast<double>(num_iterations_);
+    const double replayed = Sum(replay_.measured()), ideal = Sum(replay_.ideal());
+    answer_.set_measured_seconds(measured / count);
+    answer_.set_replayed_seconds(replayed / count);
+    answer_.set_ideal_seconds(ideal / count);
+    answer_.set_slowdown(replayed / ideal);
+    answer_.set_launch_slowdown(measured / replayed);
+    answer_.set_replay_error(ReplayError(job_));
+    for (const std::string& note : job_.notes) answer_.add_notes(note);
+    answer_.set_incomplete(job_.incomplete);
+    answer_.set_step_word(job_.step_word);
+  }
+
+  // Returns the slowdown.
+  template <typename Selects>
+  double Add(const std::string& name, const Selects& selects, WhatIfPart* out,
+             WhatIfStepPart* (WhatIfStep::*add)() = nullptr) {
+    std::vector<JobPart> part = {{name, Select(job_, selects)}};
+    replay_.FindSlowdowns(part);
+    replay_.FindSavings(part);
+    SetPart(part[0], out);
+    out->set_slowdown(part[0].slowdown);
+    for (int step = 0; step < answer_.by_step_size() && add != nullptr; ++step) {
+      WhatIfStepPart& of_step = *(answer_.mutable_by_step(step)->*add)();
+      of_step.set_name(name);
+      of_step.set_slowdown(part[0].slowdown_of_step[step]);
+    }
+    return part[0].slowdown;
+  }
+
+  void AddScaled(const std::string& name, double factor, const std::vector<char>& selection,
+                 WhatIfPart* out) {
+    JobPart part(name, selection);
+    part.saving = replay_.SavingOf(
+        replay_.scenarios().Replay({{Scenario::kMeasured, Scenario::kScaled, factor, selection}})[0]);
+    SetPart(part, out);
+  }
+
+  // Names what a part is of, if it is not of all.
+  void SetPart(const JobPart& part, WhatIfPart* out) const {
+    out->set_name(part.name);
+    std::set<int> ranks;
+    std::set<std::string> operations;
+    for (size_t rank = 0; rank < job_.ranks.size(); ++rank) {
+      for (size_t kind = 0; kind < job_.kinds.size(); ++kind) {
+        if (part.selection[rank * job_.kinds.size() + kind] == 0) continue;
+        ranks.insert(job_.ranks[rank].rank);
+        operations.insert(job_.kinds[kind].operation);
+      }
+    }
+    if (ranks.size() < job_.ranks.size()) out->mutable_ranks()->Add(ranks.begin(), ranks.end());
+    if (operations.size() == 1 && operations_.size() > 1) out->set_operation(*operations.begin());
+    // What launches delay stays.
+    const double share = answer_.replayed_seconds() / answer_.measured_seconds();
+    out->set_seconds(answer_.measured_seconds() * (1 - share * part.saving.share));
+    out->set_saved(share * part.saving.share);
+    out->set_saved_low(std::max(-1.0, share * part.saving.low));
+    out->set_saved_high(std::min(1.0, share * part.saving.high));
+  }
+
+  const ReplayJob& job_;
+  const PartReplayer replay_;
+  WhatIfAnswer& answer_;
+  int64_t num_iterations_ = 0;
+  std::vector<std::string> operations_;
+};
+
+TEST(AnswerWhatIf, FiguresAreThoseOfItsParts) {
+  std::mt19937_64 random(12);
+  const auto below = [&](int end) { return static_cast<int>(random() % static_cast<uint64_t>(end)); };
+  for (int trial = 0; trial < 120; ++trial) {
+    const int num_ranks = trial % 20 == 0 ? 32 + trial : 1 + below(6);
+    ReplayJob job = MakeJob(RandomTimes(num_ranks, 2 * (1 + below(4)), below(2) == 0 ? 0.1 : 0.01, random));
+    const bool has_stages = below(2) == 0, has_replicas = below(2) == 0, is_alike = below(4) == 0;
+    for (ReplayJob::Rank& rank : job.ranks) {
+      rank.rank *= 10;
+      if (has_stages) rank.stage = below(3);
+      if (has_replicas) rank.replica = below(3);
+      rank.host = std::vector<std::string>{"", "a", "b"}[static_cast<size_t>(below(3))];
+    }
+    for (ReplayJob::Step& step : job.steps) {
+      step.number = step.number * 7 + 5;
+      step.num_iterations = 1 + below(3);
+      step.measured_seconds = 1 + 0.25 * below(10);
+    }
+    for (ReplayJob::Operation& operation : job.operations) {
+      operation.ideal = is_alike ? operation.own : operation.ideal * (1 + 0.25 * below(3));
+      if (trial % 4 == 0) operation.place = -1;
+    }
+    if (below(3) == 0) job.kinds[kSave].operation = "compute";
+    if (below(3) == 0) job.kinds[kReduce].operation = job.kinds[kSave].operation;
+    if (below(3) == 0) job.kinds.push_back({"unused", "unused", true});
+    if (below(2) == 0) job.notes = {"a", "b"};
+    job.incomplete = below(4) == 0;
+    job.step_word = "turn";
+    std::vector<ScaleQuestion> questions;
+    for (int i = below(3); i > 0; --i)
+      questions.push_back({absl::StrCat("question ", i), Select(job, [&](int, int) { return below(3) > 0; }),
+                           0.5 * below(4)});
+    WhatIfAnswer answer = AnswerWhatIf(job, questions), expected;
+    Figures(job, questions, &expected);
+    // Others test these.
+    for (const char* const field :
+         {"verdict", "conclusion", "blamed_ranks", "repairs", "best_repairs_together", "not_excluded"})
+      answer.GetReflection()->ClearField(&answer, answer.GetDescriptor()->FindFieldByName(field));
+    google::protobuf::util::MessageDifferencer differencer;
+    differencer.set_float_comparison(google::protobuf::util::MessageDifferencer::APPROXIMATE);
+    std::string differences;
+    differencer.ReportDifferencesToString(&differences);
+    ASSERT_TRUE(differencer.Compare(expected, answer)) << trial << "\n" << differences;
   }
 }
 

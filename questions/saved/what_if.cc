@@ -210,14 +210,14 @@ class Analysis {
   void AddCommunication() {
     Scenario scenario = {Scenario::kMeasured, Scenario::kScaled, 0,
                          Select(job_, [this](int, int kind) { return job_.kinds[kind].communicates; })};
-    JobPart part("communication that nothing overlaps", {});
+    JobPart part("communication that nothing overlaps", scenario.selection);
     part.saving = replay_.SavingOf(replayer_.Replay({scenario})[0]);
     *answer_.mutable_communication_overlapped() = ToProto(part);
   }
 
   void AddScaled() {
     for (const ScaleQuestion& question : questions_) {
-      JobPart part(question.name, {});
+      JobPart part(question.name, question.selection);
       part.saving = replay_.SavingOf(replayer_.Replay(
           {{Scenario::kMeasured, Scenario::kScaled, question.factor, question.selection}})[0]);
       *answer_.add_scaled() = ToProto(part);
