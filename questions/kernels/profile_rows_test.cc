@@ -28,7 +28,6 @@
 #include "ott/core/op_cost/kernel_name.h"
 #include "ott/core/op_cost/op_cost.h"
 #include "ott/questions/kernels/capture_for_test.h"
-#include "ott/questions/kernels/collective_cost.h"
 #include "ott/questions/kernels/prof_table.h"
 #include "ott/questions/kernels/profile_reader.h"
 #include "ott/questions/kernels/summary.h"
@@ -433,6 +432,22 @@ TEST(ProfTable, ChannelsOfConvolutionsAreSizesToo) {
   EXPECT_EQ(odd("[3,60,7,7]", "[60,1,3,3]"), "odd\n-\n");
 }
 
+// A collective as a trace tells it, and what it costs; NaN: not known.
+struct TracedCollective {
+  Profile::CollectiveKind kind;  // elements in and out, and ranks
+  double flops, message_bytes, bus_bytes;
+};
+const TracedCollective kCollectives[] = {
+    {{"allreduce", "float32", "", "", "", 100, 100, 4}, 75, 400, 600},
+    {{"allreduce", "float32", "", "", "", 3, 3, 1}, 0, 12, 0},
+    {{"allreduce", "float32", "", "", "", 3, 3, -1}, NAN, 12, NAN},
+    {{"broadcast", "", "", "", "", -1, 7, 2}, 0, NAN, NAN},
+    // What all have together, where only a rank's part is told.
+    {{"allgather", "float16", "", "", "", 7, -1, 4}, 0, 56, 42},
+    {{"allgather", "float16", "", "", "", 0, 8, 4}, 0, 16, 12},
+    {{"reduce_scatter", "bfloat16", "", "", "", -1, 5, 2}, NAN, NAN, NAN},
+};
+
 // Holds any profile and join, which need not be of one program, and says by the rules what its rows are.
 struct AnyProfile {
   // A kernel, or a copy or memset.
@@ -498,8 +513,7 @@ struct AnyProfile {
     profile.threads[0].tid = 20;
     profile.threads[1].tid = 21;
     profile.first_time = Below(5);
-    profile.collective_kinds = {{"allreduce", "float32", "", "", "", 100, 100, 4},
-                                {"broadcast", "", "", "", "", -1, 7, -1}};
+    for (const TracedCollective& of : kCollectives) profile.collective_kinds.push_back(of.kind);
     if (Below(2) == 0) gpu = PeaksByName("H100");
     at = std::vector<std::string>{"", "", "m*,relu", "allreduce_,"}[static_cast<size_t>(Below(4))];
 
@@ -558,7 +572,7 @@ struct AnyProfile {
         continue;
       }
       if (has_collectives && Below(3) == 0) {
-        of.collective = static_cast<uint32_t>(Below(2));
+        of.collective = static_cast<uint32_t>(Below(std::size(kCollectives)));
         profile.collectives.push_back({static_cast<uint32_t>(profile.kernels.size()), of.collective});
       }
       profile.kernels.push_back(
@@ -636,12 +650,13 @@ struct AnyProfile {
     }
     SetLaunch(of, &row);
     if (of.collective != kNone) {
-      const Profile::CollectiveKind& kind = profile.collective_kinds[of.collective];
-      const OpCost cost = CostOfCollective(kind);
-      row.dtype = kind.dtype;
+      const TracedCollective& told = kCollectives[of.collective];
+      row.dtype = told.kind.dtype;
       row.call = row.sil;
       row.counted_elsewhere = false;
-      SetCost(cost, &row);
+      row.flops = told.flops;
+      row.message_bytes = told.message_bytes;
+      row.bus_bytes = row.bytes = told.bus_bytes;
     }
     return row;
   }
