@@ -476,6 +476,7 @@ struct AnyProfile {
       R"({"op":"_scaled_mm","module":"m","args":[{"dtype":"float8_e4m3fn","shape":[24,16]},)"
       R"({"dtype":"float8_e4m3fn","shape":[16,64]}]})",
       R"({"op":"clone","args":[{"dtype":"int64","shape":[1000]}]})",
+      R"({"op":"mm","args":[{"dtype":"int8","shape":[32,24]},{"dtype":"int8","shape":[24,16]}]})",
   };
   static constexpr uint32_t kNumOps = 7;  // the other labels are markers
 
@@ -506,6 +507,7 @@ struct AnyProfile {
     profile.devices[1] = {"some A100", 108, 8, 0, 1.41e9, 1.5e12};
     profile.devices[2] = {"no name", 108, 8, 0, 1.41e9, 1.5e12};
     profile.devices[3].name = "unknown";
+    profile.devices[4] = {"no memory", 108, 8, 0, 1.41e9, 0};
     profile.processes.resize(2);
     profile.processes[0].pid = 10;
     profile.processes[1] = {11, "", 4};
@@ -557,7 +559,7 @@ struct AnyProfile {
       activities.push_back({start, start + time, Below(3) == 0 ? -1 : Below(1000),
                             static_cast<uint32_t>(Below(10)), static_cast<uint32_t>(Below(3)),
                             index == 6 ? kNone : index, static_cast<int32_t>(Below(3) - 1),
-                            static_cast<uint16_t>(Below(2)), static_cast<int16_t>(Below(6) - 1),
+                            static_cast<uint16_t>(Below(2)), static_cast<int16_t>(Below(7) - 1),
                             Below(4) == 0, Below(8) == 0});
     }
     std::stable_sort(activities.begin(), activities.end(), [](const Activity& a, const Activity& b) {
@@ -777,9 +779,8 @@ struct AnyProfile {
     }
     const OpCost cost = CostOf(op, pass, KernelDType(name));
     row->params = Keep(cost.params);
-    const int64_t step = row->dtype == "float8_e4m3fn"                         ? 16
-                         : row->dtype == "float16" || row->dtype == "bfloat16" ? 8
-                                                                               : 0;
+    const bool is_narrow = row->dtype == "float8_e4m3fn" || row->dtype == "int8";
+    const int64_t step = is_narrow ? 16 : row->dtype == "float16" || row->dtype == "bfloat16" ? 8 : 0;
     if (step > 0 && !cost.matrix_sizes.empty()) {
       row->odd = 0;
       for (const int64_t size : cost.matrix_sizes) row->odd |= size % step != 0 ? 1 : 0;
