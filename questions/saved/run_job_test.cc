@@ -68,8 +68,9 @@ TEST(ReadRunJob, TellsOfEachRankWhatIsMissing) {
         ASSERT_TRUE(WriteFileAtomically(path, "\xff\xff").ok());
         notes.push_back(path + ": no IterationSample in its 2 bytes");
       } else {
-        ASSERT_TRUE(WriteFileAtomically(path, SampleOf(rank + 1).SerializeAsString()).ok());
-        notes.push_back(absl::StrCat(path, ": says it is rank ", rank + 1, "'s; was it copied here?"));
+        const int other = (rank + 1) % 3;
+        ASSERT_TRUE(WriteFileAtomically(path, SampleOf(other).SerializeAsString()).ok());
+        notes.push_back(absl::StrCat(path, ": says it is rank ", other, "'s; was it copied here?"));
       }
     }
     const absl::StatusOr<ReplayJob> job = ReadRunJob(run);
