@@ -101,6 +101,8 @@ expect 2 'is no SQLite database' prof "$dumps/reference/tensors.json"
 expect 2 "no column 'ops'" prof -c ops - < /dev/null
 expect 2 'host takes no --op' prof --host --op mm - < /dev/null
 expect 2 'host needs a capture' prof --host - < /dev/null
+expect 2 'at needs a capture' prof --at '*' - <<< '{"op":"linear","sil":7}'
+expect 2 'gpu needs a capture' prof --gpu H100 - <<< '{"op":"linear","sil":7}'
 expect 2 'excludes --group-by' prof -c op --group-by op - < /dev/null
 expect 2 'excludes --json' prof --csv --json - < /dev/null
 expect 2 'there are V100' prof --gpu abacus - < /dev/null

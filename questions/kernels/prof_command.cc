@@ -91,6 +91,12 @@ absl::Status WriteRows(const KernelRows& rows, const ProfFlags& flags) {
 
 // Writes what an earlier call wrote, from standard input; its first line was read.
 absl::Status WriteJsonRows(const std::string& first_line, const ProfFlags& flags) {
+  for (const auto& [option, value] : {std::pair("--at", &flags.at), std::pair("--gpu", &flags.gpu)}) {
+    if (!value->empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(option, " needs a capture: rows from standard input have their ops and peaks"));
+    }
+  }
   const JsonRows rows(std::cin, first_line);
   if (rows.num_bad_lines() > 0) {
     std::fprintf(stderr, "standard input: %lld lines are no rows of `ott prof --json` and were left out\n",
