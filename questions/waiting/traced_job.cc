@@ -253,16 +253,15 @@ std::string FormatCollectives(const TracedJob& job, size_t limit) {
                   TextTable::LastColumn::kLeft);
   for (size_t i = 0; i < std::min(limit, job.collectives.size()); ++i) {
     const CollectiveSum& sum = job.collectives[i];
-    const int64_t mean = sum.num_complete > 0 ? sum.num_complete : 1;
+    // Sums are of those that all of their ranks have.
+    const int64_t count = sum.num_complete;
+    const bool has_waits = count > 0 && sum.num_ranks > 1;
     table.AddRow(
         {NameOf(sum.kind.name, sum.kind.group_name()), absl::StrCat(sum.num_ranks), Bytes(sum.message_bytes),
-         absl::StrCat(sum.count), sum.num_complete > 0 ? Time(sum.transfer / mean) : "-",
-         Rate(sum.message_bytes, sum.num_complete, sum.transfer),
-         Rate(sum.bus_bytes, sum.num_complete, sum.transfer), sum.num_ranks > 1 ? Time(sum.wait / mean) : "-",
-         sum.num_ranks > 1 ? Time(sum.longest_wait) : "-",
-         sum.num_ranks > 1 && sum.num_complete > 0
-             ? absl::StrCat("rank ", sum.last_rank, " (", sum.num_last, " of ", sum.num_complete, ")")
-             : "-"});
+         absl::StrCat(sum.count), count > 0 ? Time(sum.transfer / count) : "-",
+         Rate(sum.message_bytes, count, sum.transfer), Rate(sum.bus_bytes, count, sum.transfer),
+         has_waits ? Time(sum.wait / count) : "-", has_waits ? Time(sum.longest_wait) : "-",
+         has_waits ? absl::StrCat("rank ", sum.last_rank, " (", sum.num_last, " of ", count, ")") : "-"});
   }
   std::string text = table.ToString();
   if (job.collectives.size() > limit)

@@ -24,6 +24,7 @@ namespace ott::waiting {
 namespace {
 
 using kernels::Profile;
+using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::StartsWith;
 
@@ -47,6 +48,9 @@ TEST(TracedJob, SplitsAreATableOfSharesOfTheTime) {
   ASSERT_EQ(lines.size(), 5U);
   const char* const shares = "5.0 % 10.0 % 30.0 % 15.0 % 25.0 % 30.0 % 35.0 % 55.0 % 60.0 %";
   const char* const rows[] = {"3 60 ms", "5 100 ms", "all 160 ms"};
+  EXPECT_THAT(std::vector<std::string>(absl::StrSplit(lines[0], "  ", absl::SkipWhitespace())),
+              ElementsAre("rank", "time", "compute", "exposed comm", "overlapped comm", "exposed copies",
+                          "idle", "host-bound", "in collective", "launch", "queued"));
   for (size_t row = 0; row < 3; ++row) {
     const std::vector<std::string> words = absl::StrSplit(lines[row + 1], ' ', absl::SkipEmpty());
     EXPECT_EQ(absl::StrJoin(words, " "), absl::StrCat(rows[row], " ", shares));
@@ -95,16 +99,19 @@ TEST(TracedJob, CollectivesAreATableOfTheirMeans) {
   job.collectives[2].kind.group = "1";
   job.collectives[2].message_bytes = 5e3;
   job.collectives[2].bus_bytes = NAN;
-  const std::vector<std::string> lines = absl::StrSplit(FormatCollectives(job, 3), '\n');
-  ASSERT_EQ(lines.size(), 6U) << FormatCollectives(job, 3);
+  job.collectives[3].num_complete = job.collectives[3].transfer = job.collectives[3].wait = 0;
+  const std::vector<std::string> lines = absl::StrSplit(FormatCollectives(job, 4), '\n');
+  ASSERT_EQ(lines.size(), 7U) << FormatCollectives(job, 4);
   const auto words = [&](size_t line) {
     return absl::StrJoin(std::vector<std::string>(absl::StrSplit(lines[line], ' ', absl::SkipEmpty())), " ");
   };
+  EXPECT_EQ(words(0), "collective ranks size count transfer algbw GB/s busbw GB/s wait longest wait last");
   EXPECT_EQ(words(1), "allreduce 2 2 MB 5 2 ms 1 2 1 ms 3 ms rank 1 (3 of 4)");
   EXPECT_EQ(words(2), "allreduce 2 2 MB 5 8 ms 0.25 0.5 4 ms 3 ms rank 1 (3 of 1)");
   EXPECT_EQ(words(3), "allreduce of group 1 1 5 kB 5 - 0 na - - -");
-  EXPECT_EQ(lines[4], "and 3 more");
-  EXPECT_EQ(lines[5], "");
+  EXPECT_EQ(words(4), "allreduce 2 2 MB 5 - na na - - -");
+  EXPECT_EQ(lines[5], "and 2 more");
+  EXPECT_EQ(lines[6], "");
   job.num_incomplete = 7;
   job.num_unlike = 8;
   EXPECT_THAT(
