@@ -452,6 +452,16 @@ TEST(Hiccups, OfTooManyToKeepTheLongestAreKept) {
     EXPECT_EQ(stats.hiccups(0).rank(), 0);
     EXPECT_THAT(stats.hiccups(0).iterations(), ElementsAre(pause));
   }
+  // Of 400 that get longer the last 256.
+  std::vector<ArrivalSummary> gathers;
+  for (int begin = 0; begin < 1200; begin += kIterationsBetweenGathers)
+    gathers.push_back(Late(
+        2, [](int rank, int i) { return rank == 1 && i % 3 == 0 ? 100 + 0.01 * i : 0; }, begin));
+  const ArrivalStats stats = Stats(gathers);
+  ASSERT_THAT(stats.hiccups(), SizeIs(1));
+  EXPECT_FALSE(stats.hiccups(0).is_pause());
+  EXPECT_EQ(stats.hiccups(0).num_hiccups(), 256);
+  EXPECT_EQ(stats.hiccups(0).iterations(0), 1200 - 3 * 256);
 }
 
 TEST(Arrivals, OfManyRanksTheTrackerKeepsFewAndStillNamesTheOne) {
@@ -464,6 +474,15 @@ TEST(Arrivals, OfManyRanksTheTrackerKeepsFewAndStillNamesTheOne) {
   ASSERT_THAT(stats.last(), SizeIs(8));
   EXPECT_EQ(stats.last(0).rank(), 321);
   EXPECT_EQ(stats.last(0).num_intervals(), 450);
+  // Rank 0 is last once, ranks 1 to 63 twice each; the next one takes the place of rank 0, which is last
+  // again.
+  const auto last_in = [](int i) { return i == 0 || i == 128 ? 0 : i < 128 ? 1 + (i - 1) / 2 : 1; };
+  const ArrivalStats forgotten =
+      Stats({Late(65, [&](int rank, int i) { return rank != last_in(i) ? 0
+                                                    : rank == 0        ? 1500
+                                                                       : 10; })});
+  EXPECT_EQ(forgotten.last(0).rank(), 0);
+  EXPECT_EQ(forgotten.last(0).num_intervals(), 1);
 }
 
 }  // namespace
