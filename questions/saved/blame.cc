@@ -45,7 +45,8 @@ class Judge {
     if (!job_.knows_who_waits) {
       answer_.set_verdict(WHAT_IF_CANNOT_TELL);
       answer_.set_conclusion(
-          "cannot tell: no measurement is known in which ranks wait for each other: none is named as collective, or "
+          "cannot tell: no measurement is known in which ranks wait for each other: none is named as "
+          "collective, or "
           "devices wait beside the hosts");
       return;
     }

@@ -83,7 +83,7 @@ Answer AnswerWaiting(const std::optional<ClusterStats>& stats, bool has_collecti
   int64_t num_intervals = 0;
   double error_bound = 0;
   for (const ArrivalStats& arrivals : stats->arrivals()) {
-    num_intervals = std::max(num_intervals, arrivals.num_intervals());
+    num_intervals = std::max(num_intervals, arrivals.num_intervals() - arrivals.num_left());
     error_bound = std::max(error_bound, arrivals.error_bound());
     if (arrivals.has_hold_up()) answer.add_ranks(arrivals.hold_up().rank());
     for (const Hiccups& hiccups : arrivals.hiccups()) {
@@ -97,7 +97,8 @@ Answer AnswerWaiting(const std::optional<ClusterStats>& stats, bool has_collecti
   }
   AddSentences(WaitingLines(*stats), &answer);
   answer.set_how_sure(absl::StrFormat(
-      "up to %d moments to which all came; where ranks are alike, the rule is to name one in %.2g %% of the "
+      "up to %d moments at which all waited for the last one; where ranks are alike, the rule is to name one "
+      "in %.2g %% of the "
       "runs; %s",
       num_intervals, kHoldUpError * 100,
       error_bound == 0 ? "one clock, which all ranks read"

@@ -25,9 +25,9 @@ const char* const kHoldUp =
        share_of_iteration: 0.25 seconds_low: 0.0048 seconds_high: 0.0052 })";
 
 TEST(WaitingAnswer, NamesWhoHoldsTheOthersUpWithWhatTheyWait) {
-  const ClusterStats stats = Stats(
-      absl::StrCat("arrivals { ", kHoldUp,
-                   " } arrivals { name: \"loss\" num_intervals: 200 error_bound: 12.3e-6 } arrivals {", R"(
+  const ClusterStats stats = Stats(absl::StrCat(
+      "arrivals { ", kHoldUp,
+      " } arrivals { name: \"loss\" num_intervals: 200 num_left: 10 error_bound: 12.3e-6 } arrivals {", R"(
         name: "loss" num_intervals: 90 error_bound: 1e-6
         hold_up { rank: 2 host: "node1" seconds_per_iteration: 0.01 share_of_iteration: 0.5 recent: true }
         hiccups { rank: 3 host: "node1" seconds: 0.15 all_seconds: 0.166 num_hiccups: 3 iterations: [6, 8] }
@@ -48,10 +48,10 @@ TEST(WaitingAnswer, NamesWhoHoldsTheOthersUpWithWhatTheyWait) {
           "rank 0 (node0) caused 100 ms of 200 ms of waiting at \"loss\", in iteration 7",
           "rank 0 (node0) paused once for 1.6 s before \"loss\", in iteration 12",
           "rank 2 (node1) paused 2 times, for 2.5 s in sum, before \"loss\", in iterations 12, 50"));
-  EXPECT_EQ(
-      answer.how_sure(),
-      "up to 200 moments to which all came; where ranks are alike, the rule is to name one in 0.25 % of the "
-      "runs; two ranks' clocks are compared within 12.3 us");
+  EXPECT_EQ(answer.how_sure(),
+            "up to 190 moments at which all waited for the last one; where ranks are alike, the rule is to "
+            "name one in 0.25 % of the "
+            "runs; two ranks' clocks are compared within 12.3 us");
   EXPECT_THAT(answer.pictures(), ElementsAre("arrivals"));
 }
 
