@@ -6,6 +6,7 @@ import copy
 import io
 import json
 import os
+import threading
 import unittest
 import weakref
 
@@ -349,6 +350,23 @@ class UnusualTest(torch_test.ObservedTestCase):
         observed = self.check_sound("of_one_rank", train, 5)
         outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
         self.assertEqual(outcomes, ["BITWISE_EQUAL", "NOT_COMPARED"])
+
+    def test_a_thread_that_calls_a_model_first_is_not_the_one_that_trains(self):
+        def train():
+            torch.manual_seed(3)
+            model, scores = Block(), []
+            looked_at = nn.Linear(16, 4)
+            thread = threading.Thread(target=lambda: scores.append(looked_at(torch.ones(1, 16))))
+            thread.start()
+            thread.join()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for batch in batches(4):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        self.check_sound("thread", train, 4, optimizer=4)
 
 
 if __name__ == "__main__":

@@ -476,6 +476,8 @@ class Observer:
             return
         if self._run is None:
             self.start(None)
+        if self._num_steps == 0 and not self._parts.is_open:
+            self._thread = get_ident()  # the one that trains; another one may have called a model first
         if not self.measures_this_thread():
             return
         self._recover()

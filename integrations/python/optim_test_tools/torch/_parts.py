@@ -18,6 +18,11 @@ class Parts:
         self._scope: Optional[Any] = None
         self._may_be_ended = False
 
+    @property
+    def is_open(self) -> bool:
+        """Returns True inside of a part that no other one ends."""
+        return self._scope is not None and not self._may_be_ended
+
     def begin(self, name: str, may_be_ended: bool = False) -> bool:
         """Returns False, and opens nothing, inside of another part.
 
