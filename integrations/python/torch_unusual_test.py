@@ -368,6 +368,23 @@ class UnusualTest(torch_test.ObservedTestCase):
 
         self.check_sound("thread", train, 4, optimizer=4)
 
+    def test_ranks_find_together_where_the_program_says_so(self):
+        with torch_test.Observed("together") as observed:
+            model = Block()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            ott.torch.observe().start(model)
+            for batch in batches(3):
+                # One rank waits before its first pass for the other, which comes there after its own.
+                if RANK == 0:
+                    dist.barrier()
+                loss = loss_of(model, batch)
+                if RANK > 0:
+                    dist.barrier()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        self.assertEqual(observed.measurements()[0], 3)
+
 
 if __name__ == "__main__":
     torch_test.main()
