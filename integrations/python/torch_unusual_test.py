@@ -385,6 +385,26 @@ class UnusualTest(torch_test.ObservedTestCase):
                 optimizer.step()
         self.assertEqual(observed.measurements()[0], 3)
 
+    def test_a_model_may_copy_itself_in_its_forward_pass(self):
+        class Model(Block):
+            teacher = ()
+
+            def forward(self, x):
+                self.teacher = self.teacher or (copy.deepcopy(self),)
+                return super().forward(x) + Block.forward(self.teacher[0], x).detach()
+
+        def train():
+            torch.manual_seed(3)
+            model = Model()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        self.check_sound("copied", train, 3, forward=3)
+
 
 if __name__ == "__main__":
     torch_test.main()

@@ -61,6 +61,19 @@ def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+class ModuleHook:
+    """A hook of one module. Copies of the module, which some make in their forward pass, have one that does nothing."""
+
+    def __init__(self, function: Optional[Callable[..., Any]] = None) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any) -> Any:
+        return self._function(*args) if self._function is not None else None
+
+    def __deepcopy__(self, memo: Any) -> "ModuleHook":
+        return ModuleHook()
+
+
 class _Call:
     """A function that is observed, and what became of its call."""
 

@@ -366,7 +366,7 @@ class Observer:
         else:
             self.sound.begin_evaluation(module, [args, kwargs])
         self._unwatch_modules()
-        self._forward_end = module.register_forward_hook(self._after_module, **_hooks.ALWAYS)
+        self._forward_end = module.register_forward_hook(_hooks.ModuleHook(self._after_module), **_hooks.ALWAYS)
 
     @_hooks.guarded
     def _after_module(self, module: Any, args: Any, output: Any) -> None:
