@@ -10,8 +10,9 @@ constexpr int64_t kForeseenIterations = 1000;
 
 std::string FormatBytes(double bytes) {
   const char* unit = "B";
-  for (const char* const larger : {"kB", "MB", "GB", "TB"}) {
-    if (bytes < 1000) break;
+  for (const char* const larger : {"kB", "MB", "GB", "TB", "PB", "EB"}) {
+    // More would be rounded to 1e+03.
+    if (bytes < 999.5) break;
     bytes /= 1000;
     unit = larger;
   }

@@ -20,6 +20,9 @@ TEST(FormatDumpNotice, SaysWhatADumpTakesAndAThousandIterations) {
       "rank\n");
   EXPECT_EQ(FormatDumpNotice(size, Every(1000), 1, 1),
             "ott: dumps: 48 MB an iteration, in 1 of the first 1000 iterations: 48 MB\n");
+  size.file_bytes = 999'600'000'000;
+  EXPECT_EQ(FormatDumpNotice(size, Every(1), 0, 1),
+            "ott: dumps: 1 TB an iteration, in 1000 of the first 1000 iterations: 1 PB\n");
 }
 
 TEST(FormatDumpNotice, SaysHowToWriteLargeDataAsNumbers) {
