@@ -92,6 +92,7 @@ std::string CompareRows(const ComparedRows& current, const ComparedRows& base,
   };
   add(base, &std::pair<Sum, Sum>::first);
   add(current, &std::pair<Sum, Sum>::second);
+  if (all.first.count + all.second.count == 0) return "no kernels pass the filters\n";
   std::string text = absl::StrCat("kernels, copies and memsets: ", Time(all.first.nanoseconds), " before, ",
                                   Time(all.second.nanoseconds), " after, ",
                                   Signed(all.second.nanoseconds - all.first.nanoseconds));

@@ -19,8 +19,8 @@ struct ComparedRows {
 };
 
 // Time of each op, and of each kernel of an op, in both: what became slower or faster, what is new and what
-// is gone, the largest effects first, `limit` of each. Of the rows that pass the filters of options. By step
-// where both tell steps and these filters leave out no part of the time.
+// is gone, the largest effects first, `limit` of each. Of the rows that pass the filters of options; says so
+// if none does. By step where both tell steps and these filters leave out no part of the time.
 std::string CompareRows(const ComparedRows& current, const ComparedRows& base,
                         const ProfTableOptions& options, size_t limit);
 
