@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/questions/waiting/traced_job.h"
@@ -83,6 +84,7 @@ TEST(HoldUpLines, SayWhoOrThatNobodyIsOrWhyItCannotBeTold) {
               ElementsAre(HasSubstr("rank 1"), "all wait for rank 0 at \"gather\": 2 ms a step, 12.5% of it",
                           "by 60 collectives; clocks are at most 12 us off in nine of ten",
                           "1 ranks share no collective with the others and are left out"));
+  EXPECT_EQ(FormatHoldUps(found), absl::StrJoin(HoldUpLines(found), "\n") + "\n");
 }
 
 }  // namespace
