@@ -14,6 +14,11 @@
 
 namespace ott::kernels {
 
+// What OpRange writes of a linear layer.
+inline constexpr char kLinear[] =
+    R"({"op":"linear","module":"fc1","args":[{"name":"input","dtype":"float16","shape":[32,128]},)"
+    R"({"name":"weight","dtype":"float16","shape":[64,128]}],"direction":"forward","seq":12,"source":"train.cc:42"})";
+
 // Tables of Nsight Systems with the columns that all its schemas have.
 inline constexpr char kNsightTables[] = R"sql(
   CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT);
