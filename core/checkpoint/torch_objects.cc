@@ -20,7 +20,7 @@ using Index = PlainData::Index;
 using Type = PlainData::Type;
 
 constexpr int kMaxDepth = 200;
-// Of a tensor, and of all together.
+// Strides of 0 may repeat so many bytes of a tensor, and so many of all tensors together.
 constexpr int64_t kMaxRepeatedBytes = int64_t{1} << 32;
 
 bool StartsWith(std::string_view text, std::string_view start) {

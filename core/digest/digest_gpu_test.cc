@@ -154,7 +154,7 @@ TEST(DigestOnDeviceSpeed, IsAsFastAsReading) {
       milliseconds([&] { cudaMemcpyAsync(copy, memory, kBytes, cudaMemcpyDeviceToDevice); });
   std::printf("digest %.0f GB/s, copy (read and write) %.0f GB/s\n", kBytes / digest * 1e-6,
               2 * kBytes / copying * 1e-6);
-  // As a check of a model's tensors: all are started, then all are read.
+  // A check of a model starts the digests of all its tensors, and then reads them.
   constexpr int kTensors = 200;
   const TensorView small(memory, DType::kUInt8, {1 << 20}, device);
   for (int round = 0; round < 2; ++round) {

@@ -584,7 +584,7 @@ void StopwatchCore::SnapshotThreads(StopwatchSnapshot& snapshot) const {
   snapshot.scopes = scopes.Scopes();
 }
 
-// Those of which only the operation was told, or that ran before Enable() alone.
+// A measurement never started if only its operation was told, or if it ran before Enable() alone.
 void StopwatchCore::LeaveOutWhatNeverStarted(StopwatchSnapshot& snapshot) const {
   std::vector<StopwatchSnapshot::Measurement> started;
   for (const StopwatchMeasurement* measurement : measurements_) {

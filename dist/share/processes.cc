@@ -410,7 +410,7 @@ absl::Status Processes::Serve() {
       absl::StatusOr<std::string> result = absl::UnimplementedError(
           absl::StrCat(request.task(), ": not known here; the processes are of different versions"));
       if (task != tasks_.end()) result = task->run(request.argument(), std::max(1, request.num_threads()));
-      // What could not be sent would be waited for without end.
+      // The first process would wait without end for a result that cannot be sent.
       if (result.ok() && result->size() > kMostResultBytes) {
         result = absl::ResourceExhaustedError(absl::StrCat(
             request.task(), ": ", result->size(), " bytes, and processes send each other less than 2 GiB"));

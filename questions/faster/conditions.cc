@@ -25,8 +25,8 @@ namespace {
 constexpr double kNoteError = 0.001;
 // A share of a CPU: if others use less of it, that is not worth a word.
 constexpr double kLoadWorthALine = 0.1;
-// Where more of a side's runs than this share are on other machines, the difference may be that of the
-// machines. Runs in turn are ordered by chance, so that only sides without a machine in common are in doubt.
+// The difference may be that of the machines if more of a side's runs than this share are on other ones. Runs
+// in turn are ordered by chance, so that only sides without a machine in common are in doubt.
 constexpr double kMostApart = 0.25;
 constexpr double kRounding = 1e-9;
 

@@ -54,7 +54,7 @@ TEST(Conditions, ThatDifferAreVoidOrNotedByTheValuesOfBothSides) {
       if (a.size() == 1 && a == b) continue;
       double apart = 0;
       for (const auto& [value, share] : a) apart += std::max(0.0, share - (b.count(value) ? b.at(value) : 0));
-      // Where both sides have a value, how often tells them apart.
+      // The counts tell the sides apart if both have some value.
       const bool with_counts = !in_turn && apart > 0.3 && apart < 0.9;
       const auto list = [with_counts](const std::map<std::string, double>& of) {
         std::vector<std::string> listed;

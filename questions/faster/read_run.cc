@@ -96,7 +96,7 @@ MeasurementSamples MeanOverRanks(const std::vector<StopwatchStats>& ranks, const
   for (const double sum : sums) {
     if (sum > 0 && std::isfinite(sum)) mean.seconds.push_back(sum / num_ranks);
   }
-  // Those that were measured stand for all.
+  // Sampled iterations stand for all.
   if (!sums.empty() && !is_sampled)
     mean.share_of_iterations = static_cast<double>(mean.seconds.size()) / static_cast<double>(sums.size());
   return mean;

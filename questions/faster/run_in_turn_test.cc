@@ -203,7 +203,7 @@ TEST_F(RunInTurnTest, WhatRunsLeaveIsOfOneKind) {
   options_.results = "times.jsonl";
   std::filesystem::remove_all(dir_);
   EXPECT_THAT(ErrorOf("true", "true"), HasSubstr(dir_ + "/warm_a_001/times.jsonl: No such file"));
-  // Where a file has the times, run directories do not matter.
+  // Run directories do not matter if a file has the times.
   const std::string times = R"(printf '{"process":1,"seconds":1}\n' > {dir}/times.jsonl)";
   std::filesystem::remove_all(dir_);
   EXPECT_EQ(ErrorOf(times, leave + "; " + times), "");

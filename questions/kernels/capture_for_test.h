@@ -14,7 +14,7 @@
 
 namespace ott::kernels {
 
-// What OpRange writes of a linear layer.
+// OpRange writes this of a linear layer.
 inline constexpr char kLinear[] =
     R"({"op":"linear","module":"fc1","args":[{"name":"input","dtype":"float16","shape":[32,128]},)"
     R"({"name":"weight","dtype":"float16","shape":[64,128]}],"direction":"forward","seq":12,"source":"train.cc:42"})";

@@ -13,7 +13,7 @@ with open(sys.argv[2]) as file:
     counted = [int(line) for line in file]
 assert len(rows) == len(counted) == 59, len(rows)
 assert all(row["tc"] == "1" for row in rows), rows
-# Whether attention is causal, which halves it, is not in a label.
+# Attention is left out: a label does not tell whether it is causal, which halves its FLOPs.
 products = [(row, count) for row, count in zip(rows, counted) if "attention" not in row["op"]]
 assert len(products) == 51 and all(row["op"] in ("addmm", "mm") for row, _ in products), products
 for row, count in products:

@@ -41,7 +41,7 @@ const TracedCollective kCollectives[] = {
     {{"allreduce", "float32", "", "", "", 3, 3, 1}, 0, 12, 0},
     {{"allreduce", "float32", "", "", "", 3, 3, -1}, NAN, 12, NAN},
     {{"broadcast", "", "", "", "", -1, 7, 2}, 0, NAN, NAN},
-    // What all have together, where only a rank's part is told.
+    // The message is what all ranks have together, though only a rank's part is told.
     {{"allgather", "float16", "", "", "", 7, -1, 4}, 0, 56, 42},
     {{"allgather", "float16", "", "", "", 0, 8, 4}, 0, 16, 12},
     {{"reduce_scatter", "bfloat16", "", "", "", -1, 5, 2}, NAN, NAN, NAN},

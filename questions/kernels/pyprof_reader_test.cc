@@ -96,7 +96,7 @@ struct PyProfKernel {
   }
 };
 
-// What the rules make of kernels: their words, and those of their ranges, a thread each.
+// Holds what the rules make of kernels: the words of kernels and of their ranges, by thread.
 struct PyProfCapture {
   std::string kernels;
   std::map<int64_t, std::string> ranges;

@@ -365,6 +365,18 @@ TEST_F(TrainingRunTest, DivergenceIsToldToTheProgramOnAllRanks) {
   EXPECT_EQ(told.size(), 1u);
 }
 
+// All ranks meet once in each of six iterations, after which the run ends.
+void MeetInSixIterations(TrainingRun& run) {
+  for (int i = 0; i < 6; ++i) {
+    {
+      OTT_STOPWATCH_SCOPE("allreduce");
+      ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+    }
+    ASSERT_TRUE(run.FinishIter().ok());
+  }
+  ASSERT_TRUE(run.Finish().ok());
+}
+
 TEST_F(TrainingRunTest, TablesComeWhileTheTrainingGoesOnAndGoWhereTheProgramWants) {
   config_.mutable_stopwatch()->set_print_every_n_iters(2);
   config_.mutable_stopwatch()->add_collective_measurements("allreduce");
@@ -373,14 +385,7 @@ TEST_F(TrainingRunTest, TablesComeWhileTheTrainingGoesOnAndGoWhereTheProgramWant
   ::testing::internal::CaptureStdout();
   std::string output;
   SetTextSink([&](std::string_view lines) { output += lines; });
-  for (int i = 0; i < 6; ++i) {
-    {
-      OTT_STOPWATCH_SCOPE("allreduce");
-      ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
-    }
-    ASSERT_TRUE(run->FinishIter().ok());
-  }
-  ASSERT_TRUE(run->Finish().ok());
+  ASSERT_NO_FATAL_FAILURE(MeetInSixIterations(*run));
   SetTextSink({});
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
   if (Rank() != 0) {
@@ -406,14 +411,7 @@ TEST_F(TrainingRunTest, TablesOfAResumedRunHaveItsIterations) {
   ASSERT_NE(run, nullptr);
   std::string output;
   SetTextSink([&](std::string_view lines) { output += lines; });
-  for (int i = 0; i < 6; ++i) {
-    {
-      OTT_STOPWATCH_SCOPE("allreduce");
-      ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
-    }
-    ASSERT_TRUE(run->FinishIter().ok());
-  }
-  ASSERT_TRUE(run->Finish().ok());
+  ASSERT_NO_FATAL_FAILURE(MeetInSixIterations(*run));
   SetTextSink({});
   StopwatchStats stats;
   ASSERT_TRUE(stats.ParseFromString(*ReadFile(MyDirectory() + "/stopwatch.pb")));
