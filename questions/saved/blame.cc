@@ -46,8 +46,7 @@ class Judge {
       answer_.set_verdict(WHAT_IF_CANNOT_TELL);
       answer_.set_conclusion(
           "cannot tell: no measurement is known in which ranks wait for each other: none is named as "
-          "collective, or "
-          "devices wait beside the hosts");
+          "collective, or devices wait beside the hosts");
       return;
     }
     if (!job_.unmatched.empty()) {
