@@ -45,7 +45,7 @@ ab() {
 
 mkdir -p "$out"
 
-# docs/dist.md says how often one of several ranks that are alike is named nonetheless.
+# docs/how_sure.md says how often one of several ranks that are alike is named nonetheless.
 tell "1. Four ranks that are alike. Is anything claimed?"
 train 0 clean
 expect clean.log "cross-check of replicas: .* all equal bit for bit"

@@ -1,4 +1,4 @@
-// The figures of docs/dist.md are those by which verdicts about time are made.
+// The figures of docs/slow.md and docs/how_sure.md are those by which verdicts about time are made.
 
 #include <cctype>
 #include <string>
@@ -38,7 +38,7 @@ std::string Page(const std::string& path) {
 std::string Percent(double share) { return absl::StrFormat("%g %%", 100 * share); }
 
 TEST(PolicyFigures, ThePageHasTheErrorsAndSizesOfThePolicy) {
-  const std::string text = Page("docs/dist.md");
+  const std::string text = Page("docs/slow.md") + Page("docs/how_sure.md");
   EXPECT_THAT(text, HasSubstr(absl::StrFormat(
                         "%s of the gathers of ranks that are alike name one for its work, %s one that all "
                         "wait for, and %s one for any measurement",
@@ -58,7 +58,7 @@ TEST(PolicyFigures, ThePageHasTheErrorsAndSizesOfThePolicy) {
 }
 
 TEST(PolicyFigures, ThePageHasWhatMachinesDoByThePolicy) {
-  const std::string text = Page("docs/dist.md");
+  const std::string text = Page("docs/slow.md") + Page("docs/how_sure.md");
   EXPECT_THAT(text, HasSubstr(absl::StrFormat("a standard deviation of %s of the time on a CPU",
                                               Percent(kExpectedSpread))));
   EXPECT_THAT(text, HasSubstr(absl::StrFormat("as much as %g processes", kSpreadDegreesOfFreedom)));
@@ -73,7 +73,7 @@ TEST(PolicyFigures, ThePageHasWhatMachinesDoByThePolicy) {
 }
 
 TEST(PolicyFigures, ThePageHasTheSizesOfHiccupsAndPausesOfThePolicy) {
-  const std::string text = Page("docs/dist.md");
+  const std::string text = Page("docs/slow.md") + Page("docs/how_sure.md");
   ASSERT_EQ(kHiccupIterationShare, 1.0 / 5);
   EXPECT_THAT(text, HasSubstr(absl::StrFormat("a fifth of an iteration and %g ms", 1e3 * kHiccupSeconds)));
   ASSERT_EQ(kMinHiccups, 3);
