@@ -451,7 +451,7 @@ TEST_F(Hostile, TensorsThatRepeatTheirStoragesWithoutEndAreAnError) {
     std::string bytes = "\x80\x02](";
     for (int i = 0; i < num_tensors; ++i) bytes.append(kTensor, sizeof(kTensor) - 1);
     bytes += "e.";
-    const absl::StatusOr<ObjectPickle> pickle = ParsePickleOfObjects(bytes);
+    const absl::StatusOr<Pickle> pickle = ParsePickle(bytes);
     EXPECT_TRUE(pickle.ok()) << pickle.status();
     return ToValue(*pickle, [](std::string_view, std::optional<int64_t>) -> absl::StatusOr<HeldBytes> {
       alignas(4) static constexpr char kStorage[4] = {};

@@ -49,7 +49,7 @@ struct ChunkPlace {
 
 class Reader {
  public:
-  Reader(const std::string& dir, const ObjectPickle& metadata)
+  Reader(const std::string& dir, const Pickle& metadata)
       : dir_(dir), data_(metadata.data), root_(&data_[metadata.root]) {}
 
   absl::StatusOr<Value> Read() {
@@ -357,8 +357,7 @@ class Reader {
 absl::StatusOr<Value> ReadDistributedCheckpoint(const std::string& dir) {
   const std::string path = absl::StrCat(dir, "/", kDistributedMetadata);
   OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-  const absl::StatusOr<ObjectPickle> metadata =
-      ParsePickleOfObjects({file->data(), static_cast<size_t>(file->size())});
+  const absl::StatusOr<Pickle> metadata = ParsePickle({file->data(), static_cast<size_t>(file->size())});
   if (!metadata.ok()) return WithContext(path, metadata.status());
   absl::StatusOr<Value> value = Reader(dir, *metadata).Read();
   return value.ok() ? value : WithContext(path, value.status());

@@ -39,12 +39,12 @@ absl::Status WrongSize(std::string_view key, int64_t num_stored, int64_t num_byt
 constexpr std::string_view kLegacyMagic("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", 15);
 
 struct PickleAt {
-  ObjectPickle pickle;
+  Pickle pickle;
   size_t end = 0;
 };
 
 absl::StatusOr<PickleAt> ParseAt(std::string_view bytes, size_t at) {
-  absl::StatusOr<ObjectPickle> pickle = ParsePickleOfObjects(bytes.substr(at));
+  absl::StatusOr<Pickle> pickle = ParsePickle(bytes.substr(at));
   if (!pickle.ok()) return WithContext(absl::StrCat("the pickle at byte ", at), pickle.status());
   PickleAt result{*std::move(pickle)};
   result.end = at + result.pickle.num_bytes;
@@ -91,7 +91,7 @@ absl::StatusOr<Value> ReadTorchArchive(const ZipArchive& archive) {
     }
   }
   OTT_ASSIGN_OR_RETURN(const HeldBytes bytes, archive.Read(*archive.Find(folder + std::string(kPickle))));
-  absl::StatusOr<ObjectPickle> pickle = ParsePickleOfObjects(bytes.bytes);
+  absl::StatusOr<Pickle> pickle = ParsePickle(bytes.bytes);
   if (!pickle.ok()) return WithContext(std::string(kPickle), pickle.status());
   // Storages of which the archive holds a deflated copy are unpacked once.
   std::unordered_map<std::string, HeldBytes> opened;
@@ -176,7 +176,7 @@ absl::StatusOr<Value> ReadLegacyTorchFile(const HeldBytes& file) {
 }
 
 absl::StatusOr<Value> ReadPickleFile(const HeldBytes& file) {
-  OTT_ASSIGN_OR_RETURN(const ObjectPickle pickle, ParsePickleOfObjects(file.bytes));
+  OTT_ASSIGN_OR_RETURN(const Pickle pickle, ParsePickle(file.bytes));
   if (pickle.num_bytes != file.bytes.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("a pickle that ends at byte ", pickle.num_bytes, " of ", file.bytes.size()));

@@ -15,7 +15,7 @@ namespace ott {
 // Since PyTorch 1.6: an archive of one folder, with data.pkl and the storages in data/. Also TorchScript's,
 // which LibTorch's torch::save and OutputArchive write too: attributes by the names that state_dict() has,
 // without `training` and None, and code that is not looked at. Tensors stay in the file. Errors of
-// ZipArchive, ParsePickleOfObjects() and ToValue().
+// ZipArchive, ParsePickle() and ToValue().
 absl::StatusOr<Value> ReadTorchArchive(const ZipArchive& archive);
 
 // Returns true if the archive is such a file.

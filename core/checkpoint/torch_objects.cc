@@ -523,7 +523,7 @@ class Converter {
 
 }  // namespace
 
-absl::StatusOr<Value> ToValue(const ObjectPickle& pickle, const OpenStorage& open_storage) {
+absl::StatusOr<Value> ToValue(const Pickle& pickle, const OpenStorage& open_storage) {
   return Converter(pickle.data, open_storage).ConvertRoot(pickle.root);
 }
 

@@ -35,7 +35,7 @@ inline constexpr std::string_view kAttributesEnd = " (attributes)";
 // attributes, and "args" or "items" where it has some, with the tensors in it. INVALID_ARGUMENT, naming the
 // place, for a tensor that reaches out of its storage, a value that contains itself, nesting deeper than 200,
 // and trees far larger than the pickle.
-absl::StatusOr<Value> ToValue(const ObjectPickle& pickle, const OpenStorage& open_storage);
+absl::StatusOr<Value> ToValue(const Pickle& pickle, const OpenStorage& open_storage);
 
 // Returns a view of a storage. strides: in elements. INVALID_ARGUMENT if it reaches out of it, or repeats a
 // storage so often that reading it would never end.

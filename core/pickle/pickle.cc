@@ -45,7 +45,6 @@ enum Opcode : uint8_t {
   kNewTrue = 0x88,
   kNewFalse = 0x89,
   kLong1 = 0x8a,
-  // Those below are read in pickles of objects alone.
   kPop = '0',
   kPopMark = '1',
   kDup = '2',
@@ -72,51 +71,9 @@ enum Opcode : uint8_t {
   kFrame = 0x95,
 };
 
-// Those that a user may meet; the rest are named by number.
-const char* NameOfRefused(uint8_t opcode) {
-  switch (opcode) {
-    case 'c':
-      return "GLOBAL";
-    case 0x93:
-      return "STACK_GLOBAL";
-    case 'R':
-      return "REDUCE";
-    case 'b':
-      return "BUILD";
-    case 'i':
-      return "INST";
-    case 'o':
-      return "OBJ";
-    case 0x81:
-      return "NEWOBJ";
-    case 0x92:
-      return "NEWOBJ_EX";
-    case 'P':
-      return "PERSID";
-    case 'Q':
-      return "BINPERSID";
-    case 0x82:
-      return "EXT1";
-    case 0x83:
-      return "EXT2";
-    case 0x84:
-      return "EXT4";
-    case 0x8b:
-      return "LONG4";
-    case 0x8c:
-      return "SHORT_BINUNICODE";
-    case 0x94:
-      return "MEMOIZE";
-    case 0x95:
-      return "FRAME";
-    default:
-      return "";
-  }
-}
-
 class Reader {
  public:
-  Reader(std::string_view bytes, bool with_objects) : bytes_(bytes), with_objects_(with_objects) {}
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
 
   absl::StatusOr<Index> Run() {
     if (!bytes_.empty() && static_cast<uint8_t>(bytes_[0]) != kProto) return Invalid(0, "no PROTO");
@@ -136,9 +93,8 @@ class Reader {
 
  private:
   absl::Status Invalid(size_t at, std::string_view what) const {
-    return absl::InvalidArgumentError(absl::StrCat(
-        with_objects_ ? "no pickle that can be read: " : "no pickle of plain data: ", std::string(what),
-        " at byte ", at));
+    return absl::InvalidArgumentError(
+        absl::StrCat("no pickle that can be read: ", std::string(what), " at byte ", at));
   }
 
   absl::StatusOr<std::string_view> Take(uint64_t size) {
@@ -163,15 +119,12 @@ class Reader {
   // Values below it are out of reach until the last mark is gone.
   size_t Floor() const { return marks_.empty() ? 0 : marks_.back(); }
 
-  absl::Status Refuse(uint8_t opcode, size_t start) const;
-
   void PushInteger(int64_t integer, Type type = Type::kInteger) {
     stack_.push_back(data_.Add(type));
     data_[stack_.back()].integer = integer;
   }
 
   absl::Status Execute(uint8_t opcode, size_t start);
-  absl::Status ExecuteOfObjects(uint8_t opcode, size_t start);
   absl::Status PushLong(size_t size_of_size);
   absl::Status PushReal();
   // Bytes behind a size of so many bytes.
@@ -197,7 +150,6 @@ class Reader {
   absl::Status PushTuple(size_t begin);
 
   const std::string_view bytes_;
-  const bool with_objects_;
   size_t at_ = 0;
   PlainData data_;
   std::vector<Index> stack_;
@@ -210,8 +162,8 @@ absl::Status Reader::Execute(uint8_t opcode, size_t start) {
   switch (opcode) {
     case kProto: {
       OTT_ASSIGN_OR_RETURN(const uint64_t version, TakeUnsigned(1));
-      const bool known = version == 2 || (with_objects_ && version > 2 && version <= 5);
-      return known ? absl::OkStatus() : Invalid(start, absl::StrCat("protocol ", version));
+      return version >= 2 && version <= 5 ? absl::OkStatus()
+                                          : Invalid(start, absl::StrCat("protocol ", version));
     }
     case kMark:
       marks_.push_back(stack_.size());
@@ -272,20 +224,6 @@ absl::Status Reader::Execute(uint8_t opcode, size_t start) {
       return Recall(1, start);
     case kLongBinGet:
       return Recall(4, start);
-    default:
-      if (with_objects_) return ExecuteOfObjects(opcode, start);
-      return Refuse(opcode, start);
-  }
-}
-
-absl::Status Reader::Refuse(uint8_t opcode, size_t start) const {
-  const char* const name = NameOfRefused(opcode);
-  return Invalid(
-      start, absl::StrFormat("opcode %s (0x%02x) is refused", *name != 0 ? name : "unknown here", opcode));
-}
-
-absl::Status Reader::ExecuteOfObjects(uint8_t opcode, size_t start) {
-  switch (opcode) {
     case kPop:
       return Pop(start).status();
     case kPopMark: {
@@ -353,7 +291,7 @@ absl::Status Reader::ExecuteOfObjects(uint8_t opcode, size_t start) {
       return absl::OkStatus();
     }
     default:
-      return Refuse(opcode, start);
+      return Invalid(start, absl::StrFormat("opcode 0x%02x, which no pickler writes today,", opcode));
   }
 }
 
@@ -455,14 +393,13 @@ Index Reader::ContainerOf(Index value, Type type) {
 
 absl::Status Reader::PushLong(size_t size_of_size) {
   OTT_ASSIGN_OR_RETURN(const uint64_t size, TakeUnsigned(size_of_size));
-  if (size > 8 && with_objects_) {
+  if (size > 8) {
     // Generators of random numbers have such integers; their bytes are as good to compare.
     OTT_ASSIGN_OR_RETURN(const std::string_view bytes, Take(size));
     stack_.push_back(data_.Add(Type::kBytes));
     data_[stack_.back()].text = bytes;
     return absl::OkStatus();
   }
-  if (size > 8) return Invalid(at_, absl::StrCat("an integer of ", size, " bytes"));
   OTT_ASSIGN_OR_RETURN(uint64_t number, TakeUnsigned(size));
   if (size > 0 && size < 8 && (number >> (8 * size - 1)) != 0) number |= ~uint64_t{0} << (8 * size);
   PushInteger(static_cast<int64_t>(number));
@@ -483,8 +420,8 @@ absl::Status Reader::PushBytes(size_t size_of_size, Type type) {
   OTT_ASSIGN_OR_RETURN(const std::string_view text, Take(size));
   const bool is_valid = type == Type::kBytes || ValidUtf8Length(text) == text.size();
   // Texts that are none, as Python 2 has them and as lone surrogates are, keep what they differ in.
-  stack_.push_back(data_.Add(is_valid || !with_objects_ ? type : Type::kBytes));
-  data_[stack_.back()].text = is_valid || with_objects_ ? text : data_.Keep(ValidUtf8(text));
+  stack_.push_back(data_.Add(is_valid ? type : Type::kBytes));
+  data_[stack_.back()].text = text;
   return absl::OkStatus();
 }
 
@@ -529,15 +466,9 @@ absl::Status Reader::CollectLast(size_t count, Type type, size_t start) {
 
 }  // namespace
 
-absl::StatusOr<PlainData> ParsePickle(std::string_view bytes, PlainData::Index* root) {
-  Reader reader(bytes, /*with_objects=*/false);
-  OTT_ASSIGN_OR_RETURN(*root, reader.Run());
-  return reader.TakeData();
-}
-
-absl::StatusOr<ObjectPickle> ParsePickleOfObjects(std::string_view bytes) {
-  Reader reader(bytes, /*with_objects=*/true);
-  ObjectPickle pickle;
+absl::StatusOr<Pickle> ParsePickle(std::string_view bytes) {
+  Reader reader(bytes);
+  Pickle pickle;
   OTT_ASSIGN_OR_RETURN(pickle.root, reader.Run());
   pickle.data = reader.TakeData();
   pickle.num_bytes = reader.position();

@@ -18,7 +18,7 @@ namespace ott {
 class PlainData {
  public:
   using Index = uint32_t;
-  // The last four are in pickles of objects alone (ParsePickleOfObjects() in pickle.h).
+  // The last four are in pickles alone.
   enum class Type : uint8_t {
     kNone,
     kBool,

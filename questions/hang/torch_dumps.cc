@@ -94,6 +94,12 @@ std::vector<int> ParseRanks(const PlainData& data, const Value* value) {
   return ranks;
 }
 
+// The name of an operation or of a group. A pickle's text that is no UTF-8 is bytes.
+std::string NameOf(const Value* value) {
+  return value != nullptr && value->type == Type::kBytes ? ValidUtf8(value->text)
+                                                         : std::string(TextOf(value));
+}
+
 // In elements; -1 if it is not known.
 int64_t NumElements(const PlainData& data, const Value* sizes) {
   if (sizes == nullptr || sizes->type != Type::kList || sizes->items.size() != 1) return -1;
@@ -185,8 +191,8 @@ class DumpReader {
     if (groups == nullptr || groups->type != Type::kMap) return;
     for (size_t i = 0; i + 1 < groups->items.size(); i += 2) {
       const Value& group = data_[groups->items[i + 1]];
-      dump_.groups[std::string(TextOf(&data_[groups->items[i]]))] = {
-          std::string(TextOf(data_.Find(group, "desc"))), ParseRanks(data_, data_.Find(group, "ranks"))};
+      dump_.groups[NameOf(&data_[groups->items[i]])] = {NameOf(data_.Find(group, "desc")),
+                                                        ParseRanks(data_, data_.Find(group, "ranks"))};
     }
   }
 
@@ -206,11 +212,12 @@ class DumpReader {
     Entry entry;
     if (const Value* const group = data_.Find(value, "process_group");
         group != nullptr && group->type == Type::kList && !group->items.empty()) {
-      entry.group = TextOf(&data_[group->items[0]]);
+      entry.group = NameOf(&data_[group->items[0]]);
     }
     entry.process_group_id = IntegerOr(data_.Find(value, "pg_id"), -1);
     entry.record_id = IntegerOr(data_.Find(value, "record_id"), 0);
-    std::string_view name = TextOf(data_.Find(value, "profiling_name"));
+    const std::string profiling_name = NameOf(data_.Find(value, "profiling_name"));
+    std::string_view name = profiling_name;
     name = name.substr(name.find(':') == std::string_view::npos ? 0 : name.find(':') + 1);
     entry.is_point_to_point = IntegerOr(data_.Find(value, "is_p2p"), 0) != 0;
     if (name.substr(0, 4) == "send" || name.substr(0, 4) == "recv") {
@@ -246,14 +253,21 @@ class DumpReader {
   Dump& dump_;
 };
 
+absl::StatusOr<Dump> ReadDump(const PlainData& data, PlainData::Index root, JobState* job) {
+  Dump dump;
+  OTT_RETURN_IF_ERROR(DumpReader(data, job, &dump).Read(data[root]));
+  return dump;
+}
+
 absl::StatusOr<Dump> ParseDump(std::string_view bytes, JobState* job) {
   if (bytes.empty()) return absl::DataLossError("empty; was the job killed while it wrote?");
-  PlainData::Index root = 0;
-  absl::StatusOr<PlainData> data = bytes[0] == '{' ? ParseJsonData(bytes, &root) : ParsePickle(bytes, &root);
-  OTT_RETURN_IF_ERROR(data.status());
-  Dump dump;
-  OTT_RETURN_IF_ERROR(DumpReader(*data, job, &dump).Read((*data)[root]));
-  return dump;
+  if (bytes[0] == '{') {
+    PlainData::Index root = 0;
+    OTT_ASSIGN_OR_RETURN(const PlainData data, ParseJsonData(bytes, &root));
+    return ReadDump(data, root, job);
+  }
+  OTT_ASSIGN_OR_RETURN(const Pickle pickle, ParsePickle(bytes));
+  return ReadDump(pickle.data, pickle.root, job);
 }
 
 // Puts what the dumps say together.

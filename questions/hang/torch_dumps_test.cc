@@ -250,6 +250,22 @@ TEST(TorchDumps, AListThatContainsItselfIsReadAsDeepAsAsked) {
   EXPECT_TRUE(ParseTorchDumps({{0, pickle}}).ok()) << ParseTorchDumps({{0, pickle}}).status();
 }
 
+TEST(TorchDumps, ADumpThatPythonPickledAgainIsRead) {
+  // pickle.dumps({"version": "2.9", "entries": [{"process_group": ("7", "dp"), "collective_seq_id": 12,
+  //                                              "state": "scheduled"}]}, 4)
+  constexpr char kPickle[] =
+      "\x80\x04\x95k\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x07version\x94\x8c\x03"
+      "2.9\x94\x8c\x07"
+      "entries\x94]\x94}\x94(\x8c\x0dprocess_group\x94\x8c\x01"
+      "7\x94\x8c\x02"
+      "dp\x94\x86\x94\x8c\x11"
+      "collective_seq_id\x94K\x0c\x8c\x05state\x94\x8c\x09scheduled\x94uau.";
+  const absl::StatusOr<JobState> job = ParseTorchDumps({{0, std::string(kPickle, sizeof(kPickle) - 1)}});
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->groups[0].name, "7");
+  EXPECT_EQ(job->ranks[0].operations[0].sequence, 12);
+}
+
 TEST(TorchDumps, TextThatIsNoUtf8StaysOutOfTheVerdict) {
   std::string pickle = DumpForTest().Entry(1, "all_reduce?", "scheduled").Pickle();
   pickle[pickle.find('?')] = '\xff';
@@ -332,7 +348,7 @@ TEST_F(DumpFiles, NoneIsAnErrorThatSaysHowToGetThem) {
   EXPECT_EQ(ReadTorchDumps(dir_ + "/absent").status(),
             absl::NotFoundError(dir_ + "/absent: No such file or directory"));
   Write("_dump_0", "junk");
-  EXPECT_THAT(ReadTorchDumps(dir_).status().message(), HasSubstr("_dump_0: no pickle of plain data"));
+  EXPECT_THAT(ReadTorchDumps(dir_).status().message(), HasSubstr("_dump_0: no pickle that can be read"));
 }
 
 }  // namespace
