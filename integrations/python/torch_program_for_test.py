@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 
-def train(is_rank, fails=False, profiler=None):
+def train(is_rank, fails: bool = False, profiler=None):
     torch.set_num_threads(1)
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 4))
@@ -59,7 +59,7 @@ if __name__ == "__main__":
         print(profiled("RANK" in os.environ), flush=True)
     else:
         print(train("RANK" in os.environ, fails=sys.argv[1:] == ["fail"]), flush=True)
-    assert __file__.endswith("torch_program_for_test.py")
+    assert __file__.endswith("torch_program_for_test.py") and train.__annotations__["fails"] is bool
     if "RANK" in os.environ:
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()

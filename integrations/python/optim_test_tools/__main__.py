@@ -31,7 +31,7 @@ def _set_first_path(directory: str) -> None:
 def _run_file(path: str) -> None:
     """Does as python3 does, so that processes that it spawns find the program as __main__."""
     with open(path, "rb") as file:
-        code = compile(file.read(), path, "exec")
+        code = compile(file.read(), path, "exec", dont_inherit=True)  # this file's annotations are text, and the program's are not
     main = types.ModuleType("__main__")
     main.__file__ = path
     main.__builtins__ = __builtins__  # type: ignore[attr-defined]
