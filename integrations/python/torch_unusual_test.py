@@ -12,6 +12,7 @@ import weakref
 
 import torch
 import torch.distributed as dist
+import torch.distributed.algorithms.ddp_comm_hooks.default_hooks
 import torch_test
 from torch import nn
 from torch_test import RANK, Block, batches, digest, loss_of
@@ -229,6 +230,22 @@ class UnusualTest(torch_test.ObservedTestCase):
             return digest(model)
 
         self.check_sound("late_hook", train, 4, dist__gradients=4)
+
+    def test_a_distributed_module_is_copied_and_saved_as_a_whole(self):
+        def train():
+            model, optimizer = torch_test.make()
+            hooked, its = torch_test.make()
+            hooked.register_comm_hook(None, dist.algorithms.ddp_comm_hooks.default_hooks.fp16_compress_hook)
+            for batch in batches(3):
+                for part, steps in ((model, optimizer), (hooked, its)):
+                    steps.zero_grad()
+                    loss_of(part, batch).backward()
+                    steps.step()
+            saved = io.BytesIO()
+            torch.save([model, hooked], saved)
+            return digest(model, copy.deepcopy(model), copy.deepcopy(hooked)), b"optim_test_tools" in saved.getvalue()
+
+        self.check_sound("copied_whole", train, 4, dist__gradients=6)
 
     def test_a_distributed_module_may_be_a_part_of_the_model(self):
         class Model(nn.Module):

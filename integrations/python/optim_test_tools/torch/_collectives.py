@@ -215,6 +215,7 @@ class Collectives:
         try:
             self._reducers[ddp] = reducer = _Reducer(ddp.process_group)
             ddp.register_comm_hook(reducer, self._reduce)
+            _show_hooks(ddp, [])
             self._hooked.add(ddp)
         except (RuntimeError, ValueError, TypeError) as error:
             self._observer.say(f"the reductions of DistributedDataParallel are not observed: {error}")
@@ -238,8 +239,10 @@ class Collectives:
             ddp._check_comm_hook(hook)
             self._reducers[ddp].hook = lambda bucket: hook(state, bucket)
             self._hooked.discard(ddp)
-            return None
-        return original(ddp, state, observed)
+        else:
+            original(ddp, state, observed)
+        _show_hooks(ddp, [(hook, state)])
+        return None
 
     # Without annotations, which PyTorch compares with those of its own.
     def _reduce(self, reducer, bucket):  # type: ignore[no-untyped-def]
@@ -270,6 +273,12 @@ class Collectives:
         if reduced:
             self._observer.stopwatch.end(GRADIENTS)
         return reduced
+
+
+def _show_hooks(ddp: Any, hooks: List[Tuple[Any, Any]]) -> None:
+    """Has a DistributedDataParallel, and thus its copies and pickles, hold the program's hook instead of the last one, which is ours."""
+    if hasattr(ddp, "_comm_hooks"):
+        ddp._comm_hooks[-1:] = hooks
 
 
 class _Reducer:
