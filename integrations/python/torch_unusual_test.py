@@ -231,6 +231,18 @@ class UnusualTest(torch_test.ObservedTestCase):
 
         self.check_sound("late_hook", train, 4, dist__gradients=4)
 
+    def test_gradients_may_be_divided_by_the_ranks_that_still_have_batches(self):
+        def train():
+            model, optimizer = torch_test.make()
+            with model.join(divide_by_initial_world_size=False):
+                for batch in batches(3 + RANK):
+                    optimizer.zero_grad()
+                    loss_of(model, batch).backward()
+                    optimizer.step()
+            return digest(model)
+
+        self.check_sound("joined", train, 3 + RANK)
+
     def test_a_distributed_module_is_copied_and_saved_as_a_whole(self):
         def train():
             model, optimizer = torch_test.make()

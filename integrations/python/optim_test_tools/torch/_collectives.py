@@ -102,6 +102,7 @@ class Collectives:
             patches.wrap(functional, "wait_tensor", self._around("wait"))
         ddp = sys.modules["torch.nn.parallel"].DistributedDataParallel
         patches.wrap(ddp, "register_comm_hook", self._register_comm_hook)
+        patches.wrap(sys.modules["torch.distributed.algorithms.join"].Join, "notify_join_context", self._notify_join)
 
     def _around(self, name: str, is_functional: bool = False) -> Any:
         """is_functional: one of those whose results are waited for by themselves, where they are used."""
@@ -244,6 +245,13 @@ class Collectives:
         _show_hooks(ddp, [(hook, state)])
         return None
 
+    def _notify_join(self, original: Any, joinable: Any) -> Any:
+        """A forward pass within join(): its gradients may be divided by the number of ranks that still have batches."""
+        work = original(joinable)
+        if joinable in self._reducers:
+            self._reducers[joinable].joining = None if getattr(joinable, "_divide_by_initial_world_size", True) else work
+        return work
+
     # Without annotations, which PyTorch compares with those of its own.
     def _reduce(self, reducer, bucket):  # type: ignore[no-untyped-def]
         """Does what DistributedDataParallel does without a hook: divides as it does, and adds up."""
@@ -251,7 +259,7 @@ class Collectives:
         self._begin_reduction(bucket)
         if reducer.hook is not None:
             return reducer.hook(bucket)
-        buffer.mul_(1.0 / reducer.group.size())
+        buffer.mul_(1.0 / reducer.num_ranks())
         work = reducer.group.allreduce([buffer])
         return work.get_future().then(_first_tensor)
 
@@ -287,6 +295,15 @@ class _Reducer:
     def __init__(self, group: Any):
         self.group = group
         self.hook: Optional[Callable[[Any], Any]] = None  # of the program, where it came after ours
+        self.joining: Any = None  # what adds up the ranks that still have batches, where gradients are divided by their number
+
+    def num_ranks(self) -> int:
+        """Returns by what gradients are divided."""
+        if self.joining is None:
+            return self.group.size()
+        future = self.joining.get_future()
+        future.wait()
+        return int(_first_tensor(future))
 
 
 def _inputs_and_outputs(name: str, args: Tuple[Any, ...]) -> Tuple[List[torch.Tensor], List[torch.Tensor]]:

@@ -128,9 +128,9 @@ class Patches:
         for place in (owner, *also):
             if getattr(place, name, None) is not original:
                 continue
-            was_own = name in vars(place)
-            setattr(place, name, observed)
-            self._undo.append(functools.partial(_put_back, place, name, original, was_own))
+            own = vars(place).get(name)
+            setattr(place, name, staticmethod(observed) if isinstance(own, staticmethod) else observed)
+            self._undo.append(functools.partial(_put_back, place, name, own))
 
     def add(self, undo: Callable[[], None]) -> None:
         self._undo.append(undo)
@@ -140,9 +140,9 @@ class Patches:
             self._undo.pop()()
 
 
-def _put_back(place: Any, name: str, original: Any, was_own: bool) -> None:
-    if was_own:
-        setattr(place, name, original)
+def _put_back(place: Any, name: str, own: Any) -> None:
+    if own is not None:
+        setattr(place, name, own)
     else:
         delattr(place, name)
 
