@@ -3,6 +3,7 @@ Observed, each learns what it learns without, and has no finding."""
 
 import contextlib
 import copy
+import gc
 import io
 import json
 import os
@@ -242,6 +243,38 @@ class UnusualTest(torch_test.ObservedTestCase):
             return digest(model)
 
         self.check_sound("joined", train, 3 + RANK)
+
+    def test_what_an_exception_held_is_let_go_with_it(self):
+        class Fails(torch.autograd.Function):
+            @staticmethod
+            def forward(context, x):
+                return x.clone()
+
+            @staticmethod
+            def backward(context, gradient):
+                raise RuntimeError("out of memory, say")
+
+        def fail(model, batch):
+            held = torch.zeros(3)
+            with contextlib.suppress(RuntimeError):
+                Fails.apply(loss_of(model, batch)).backward()
+            return weakref.ref(held)
+
+        def train():
+            torch.manual_seed(3)
+            model = Block()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            left = []
+            gc.disable()
+            for batch in batches(3):
+                left.append(fail(model, batch)())
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            gc.enable()
+            return digest(model), left
+
+        self.check_sound("let_go", train, 3, forward=6, backward=6)
 
     def test_a_distributed_module_is_copied_and_saved_as_a_whole(self):
         def train():

@@ -120,8 +120,11 @@ class Patches:
                 if error is call.error or isinstance(error, AbortedError):
                     raise
                 self._fail(error)
-            if call.error is not None:
-                raise call.error
+                failed = call.error
+            finally:
+                call.error = None  # its frames have the call, and what lies in them would stay until a collection of garbage
+            if failed is not None:
+                raise failed
             return call.result if call.has_ended else original(*args, **kwargs)
 
         observed._observed_by_ott = True  # type: ignore[attr-defined]
