@@ -7,6 +7,7 @@ import gc
 import io
 import json
 import os
+import pickle
 import threading
 import unittest
 import weakref
@@ -275,6 +276,19 @@ class UnusualTest(torch_test.ObservedTestCase):
             return digest(model), left
 
         self.check_sound("let_go", train, 3, forward=6, backward=6)
+
+    def test_functions_that_are_observed_are_pickled(self):
+        def train():
+            torch.manual_seed(3)
+            model = Block()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model), pickle.dumps([torch.load, torch.save, dist.init_process_group, dist.all_reduce])
+
+        self.check_sound("pickled", train, 3)
 
     def test_a_distributed_module_is_copied_and_saved_as_a_whole(self):
         def train():

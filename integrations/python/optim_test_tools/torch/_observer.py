@@ -129,8 +129,9 @@ class Observer:
             patches.wrap(clip, name, self._clip, also=(torch.nn.utils,))
         patches.wrap(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", self._next_batch)
         patches.wrap(torch.utils.data.DataLoader, "__iter__", self._start_loader)
-        patches.wrap(torch, "save", self._checkpoint)
-        patches.wrap(torch, "load", self._load)
+        # Also where they are defined, by which they are pickled: a data set may have one as its loader.
+        patches.wrap(torch, "save", self._checkpoint, also=(torch.serialization,))
+        patches.wrap(torch, "load", self._load, also=(torch.serialization,))
         self._traces.install(patches)
         for owner in (getattr(torch, "amp", None), getattr(torch.cuda, "amp", None)):
             scaler = getattr(owner, "GradScaler", None)
@@ -138,7 +139,7 @@ class Observer:
                 patches.wrap(scaler, "step", self._scaler_step)
         distributed = sys.modules.get("torch.distributed")
         if distributed is not None and distributed.is_available():
-            patches.wrap(distributed, "init_process_group", self._init_processes)
+            patches.wrap(distributed, "init_process_group", self._init_processes, also=(distributed.distributed_c10d,))
         self._install_distributed()
         self.sound.install(patches)
         patches.wrap(sys.modules["torch.multiprocessing.spawn"], "start_processes", self._start_processes, also=(torch.multiprocessing,))
