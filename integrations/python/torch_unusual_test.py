@@ -290,6 +290,27 @@ class UnusualTest(torch_test.ObservedTestCase):
 
         self.check_sound("pickled", train, 3)
 
+    def test_what_is_loaded_may_be_called_as_an_optimizers_state(self):
+        def train():
+            torch.manual_seed(3)
+            model = Block()
+            saved = io.BytesIO()
+            torch.save({"episode": {"state": torch.zeros(4)}}, saved)
+            saved.seek(0)
+            model(torch.ones(1, 16))
+            torch.load(saved)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            self.check_sound("called_state", train, 3)
+        self.assertNotIn("no longer checked", said.getvalue())
+
     def test_a_distributed_module_is_copied_and_saved_as_a_whole(self):
         def train():
             model, optimizer = torch_test.make()

@@ -127,7 +127,7 @@ class Schedules:
         if isinstance(file, (str, os.PathLike)) and os.path.abspath(file) in _written:
             return  # another training of this process begins there
         for key, value in contents.items():
-            if isinstance(value, dict) and value.get("state") and "param_groups" in value:
+            if isinstance(value, dict) and isinstance(value.get("state"), dict) and value["state"] and "param_groups" in value:
                 self._loaded_optimizers.append((str(key), value))
             elif isinstance(value, dict) and "last_epoch" in value and "_step_count" in value:
                 self._loaded_schedulers.append(value)
