@@ -252,7 +252,15 @@ std::vector<ClockOffset> AlignClocks(const std::vector<TraceSummary>& traces,
       link = std::max(link, Link{num_shared[trace], aligned});
       if (link.num_shared > 0 && (best == nullptr || *best < link)) best = &link;
     }
-    if (best == nullptr) return offsets;
+    if (best == nullptr) {
+      // A later window of the first rank has its clock, and no collectives of the windows before.
+      aligned = 0;
+      while (aligned < traces.size() && (offsets[aligned].is_known || traces[aligned].rank != traces[0].rank))
+        ++aligned;
+      if (aligned == traces.size()) return offsets;
+      offsets[aligned].is_known = true;
+      continue;
+    }
     const size_t known = best->aligned;
     const auto other = static_cast<size_t>(best - links.data());
     Differences differences;

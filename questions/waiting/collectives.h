@@ -70,7 +70,7 @@ std::vector<Collective> MatchCollectives(const std::vector<TraceSummary>& traces
 // The offset to add to a trace's times to put them on the first one's clock, at the beginning and at the
 // end of the trace.
 struct ClockOffset {
-  bool is_known = false;  // false: no collective leads to the first trace
+  bool is_known = false;  // false: no collective leads to the first trace, or to another window of its rank
   int64_t at_begin = 0;
   int64_t at_end = 0;
   int64_t error_bound = 0;
@@ -83,6 +83,8 @@ int64_t OnFirstClock(const TraceSummary& trace, const ClockOffset& offset, int64
 // All ranks leave a collective that needs something of each of them (all_reduce, all_gather, reduce_scatter,
 // all_to_all, barrier) at the same time, but for a few microseconds: the median difference of the ends is the
 // clocks', and nine tenths of the rest are within error_bound. Clocks that agree within that are left alone.
+// Several windows of a rank have no collectives in common: those of the first rank are on its clock, and
+// those of the others are aligned each by itself.
 std::vector<ClockOffset> AlignClocks(const std::vector<TraceSummary>& traces,
                                      const std::vector<Collective>& collectives);
 

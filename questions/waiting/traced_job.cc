@@ -35,8 +35,11 @@ class JobBuilder {
 
   void Build() {
     job_.clocks = clocks_;
-    for (const TraceSummary& trace : traces_)
+    std::map<int, size_t> num_windows;
+    for (const TraceSummary& trace : traces_) {
       job_.ranks.push_back({trace.rank, trace.path, trace.split, trace.num_steps});
+      windows_.push_back(num_windows[trace.rank]++);
+    }
     std::map<std::string, size_t> ranks_of_group;
     for (const Collective& collective : collectives_) {
       size_t& most = ranks_of_group[GroupOf(*collective.kind)];
@@ -71,6 +74,12 @@ class JobBuilder {
     return waiting::OnFirstClock(traces_[trace], clocks_[trace], time);
   }
 
+  // Tells steps of one number in several windows apart. In the order of time.
+  int64_t StepOf(const Collective& collective) {
+    const auto next = static_cast<int64_t>(steps_.size());
+    return steps_.try_emplace({windows_[collective.parts[0].trace], collective.step}, next).first->second;
+  }
+
   void Add(const Collective& collective, size_t expected) {
     const Profile::CollectiveKind& kind = *collective.kind;
     Sum& sum = sums_[absl::StrCat(GroupOf(kind), "\n", kind.name, "\n", kind.in_elements, "\n",
@@ -99,7 +108,7 @@ class JobBuilder {
     job_.num_partly_traced += !all_are_traced;
     // Collectives of one unknown group would be taken for those of another.
     if (is_aligned && all_are_traced && ranks.size() > 1 && !kind.group.empty())
-      hold_ups_.Add({kind.name, kind.group_name(), GroupOf(kind)}, collective.step, ranks, last_rank,
+      hold_ups_.Add({kind.name, kind.group_name(), GroupOf(kind)}, StepOf(collective), ranks, last_rank,
                     last - next_to_last);
     ++sum.last[last_rank];
     sum.sum.transfer += std::max<int64_t>(0, end - last);
@@ -125,15 +134,25 @@ class JobBuilder {
   }
 
   void FindHoldUps() {
+    struct Watched {
+      int64_t steps = 0;
+      int64_t total = 0;
+      int64_t work = 0;
+    };
+    std::map<int, Watched> watched;  // by rank, in all of its windows
     HoldUpOptions options;
     int64_t steps = 0;
     int64_t work = 0;
     for (size_t trace = 0; trace < traces_.size(); ++trace) {
       if (!clocks_[trace].is_known) continue;
       const TimeSplit& split = job_.ranks[trace].split;
-      steps = std::max(steps, traces_[trace].num_steps);
-      options.watched_seconds = std::max(options.watched_seconds, 1e-9 * static_cast<double>(split.total));
-      work = std::max(work, split.total - split.exposed_communication);
+      Watched& of_rank = watched[traces_[trace].rank];
+      of_rank.steps += traces_[trace].num_steps;
+      of_rank.total += split.total;
+      of_rank.work += split.total - split.exposed_communication;
+      steps = std::max(steps, of_rank.steps);
+      options.watched_seconds = std::max(options.watched_seconds, 1e-9 * static_cast<double>(of_rank.total));
+      work = std::max(work, of_rank.work);
       options.clock_error_seconds =
           std::max(options.clock_error_seconds, 1e-9 * static_cast<double>(clocks_[trace].error_bound));
     }
@@ -148,6 +167,8 @@ class JobBuilder {
   TracedJob& job_;
   const std::vector<Collective> collectives_;
   const std::vector<ClockOffset> clocks_;
+  std::vector<size_t> windows_;  // by trace: of its rank, from 0
+  std::map<std::pair<size_t, int64_t>, int64_t> steps_;
   std::map<std::string, Sum> sums_;
   HoldUpFinder hold_ups_;
 };
@@ -277,6 +298,11 @@ std::string FormatCollectives(const TracedJob& job, size_t limit) {
 
 namespace {
 
+bool IsOfOneRank(const TracedJob& job) {
+  return std::all_of(job.ranks.begin(), job.ranks.end(),
+                     [&](const TracedJob::Rank& rank) { return rank.rank == job.ranks[0].rank; });
+}
+
 bool AllShareCollectives(const TracedJob& job) {
   return std::all_of(job.clocks.begin(), job.clocks.end(),
                      [](const ClockOffset& clock) { return clock.is_known; });
@@ -311,7 +337,7 @@ std::string FormatNoHoldUp(const TracedJob& job) {
 }  // namespace
 
 std::vector<std::string> HoldUpLines(const TracedJob& job) {
-  if (job.ranks.size() < 2) return {"cannot tell who waits for whom from the trace of one rank"};
+  if (IsOfOneRank(job)) return {"cannot tell who waits for whom from the trace of one rank"};
   if (job.num_matched == 0) {
     return {
         "cannot tell who waits for whom: no collective of one rank was found on another (are the traces of "
@@ -352,7 +378,7 @@ Answer AnswerHoldUps(const TracedJob& job) {
     answer.set_finding(Answer::BAD);
   } else if (job.hold_ups.CanTell() && AllShareCollectives(job) && job.num_partly_traced == 0) {
     answer.set_finding(Answer::GOOD);
-  } else if (job.ranks.size() > 1) {
+  } else if (!IsOfOneRank(job)) {
     answer.set_finding(Answer::CANNOT_TELL);
   }
   AddSentences(HoldUpLines(job), &answer);

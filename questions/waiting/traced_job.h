@@ -39,7 +39,7 @@ struct TracedJob {
     int64_t num_steps = 0;
   };
 
-  std::vector<Rank> ranks;
+  std::vector<Rank> ranks;                 // a trace each: a rank may have several windows
   std::vector<CollectiveSum> collectives;  // by time, most first
   std::vector<ClockOffset> clocks;         // parallel to ranks
   TracedHoldUps hold_ups;

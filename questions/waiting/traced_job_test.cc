@@ -281,6 +281,40 @@ TEST(TracedJob, SumsAndHoldUpsAreThoseOfTheDefinition) {
   EXPECT_GT(num_named, 30);
 }
 
+// Steps have the same numbers in both windows, as in those of two profilers.
+TEST(TracedJob, WindowsOfARankAreTakenTogether) {
+  for (const bool has_steps : {true, false}) {
+    SimulatedJob simulated;
+    simulated.num_hosts = 2;
+    simulated.num_steps = 8;
+    simulated.has_steps = has_steps;
+    simulated.slow_rank = 1;
+    simulated.slowdown = 0.5;
+    std::vector<std::vector<Profile>> windows = {SimulateTraces(simulated, 1), SimulateTraces(simulated, 2)};
+    std::vector<TraceSummary> traces;
+    for (int rank = 0; rank < simulated.num_ranks; ++rank) {
+      for (const int window : {0, 1}) {
+        TraceSummary& trace = traces.emplace_back(SummarizeTrace({rank, &windows[window][rank]}));
+        for (TraceSummary::Part& part : trace.collectives) {
+          part.sequence_number = 1000 * window + (&part - trace.collectives.data());
+          part.start += window * 3600'000 * kMillisecond;
+          part.end += window * 3600'000 * kMillisecond;
+        }
+        trace.first_time += window * 3600'000 * kMillisecond;
+        trace.last_time += window * 3600'000 * kMillisecond;
+      }
+    }
+    const TracedJob job = DescribeJob(traces);
+    EXPECT_EQ(job.hold_ups.most_steps, 16);
+    EXPECT_EQ(job.hold_ups.most_intervals, 128);
+    ASSERT_EQ(job.hold_ups.found.size(), 1U) << FormatHoldUps(job);
+    EXPECT_EQ(job.hold_ups.found[0].rank, 1);
+    EXPECT_NEAR(job.hold_ups.found[0].share_of_step, 0.3, 0.05);
+    const std::vector<TraceSummary> of_rank(traces.begin(), traces.begin() + 2);
+    EXPECT_EQ(AnswerHoldUps(DescribeJob(of_rank)).finding(), Answer::NOT_ASKED);
+  }
+}
+
 // The small form of hold_up_rates.
 TEST(TracedJob, RanksThatAreAlikeAreNotNamedAndASlowOneIs) {
   constexpr uint64_t kNumSeeds = 100;

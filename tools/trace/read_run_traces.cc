@@ -16,25 +16,6 @@
 namespace ott::trace {
 namespace {
 
-// Windows have no collectives in common, so that the clocks of each are compared by themselves. Those of the
-// first rank are its clock's. traces: in the order of ranks.
-void AlignLaterWindows(const std::vector<waiting::TraceSummary>& traces,
-                       std::vector<waiting::ClockOffset>* offsets) {
-  while (true) {
-    std::vector<size_t> rest;
-    std::vector<waiting::TraceSummary> windows;
-    for (size_t i = 0; i < traces.size(); ++i) {
-      if ((*offsets)[i].is_known) continue;
-      rest.push_back(i);
-      windows.push_back(traces[i]);
-    }
-    if (rest.empty() || windows[0].rank != traces[0].rank) return;
-    const std::vector<waiting::ClockOffset> known =
-        waiting::AlignClocks(windows, waiting::MatchCollectives(windows));
-    for (size_t i = 0; i < rest.size(); ++i) (*offsets)[rest[i]] = known[i];
-  }
-}
-
 // Lists the files of a rank, in the order of windows.
 std::vector<std::string> ListTraceFiles(const std::string& rank_dir) {
   std::vector<std::string> files;
@@ -230,8 +211,7 @@ void RunTraces::AlignByCollectives() {
     traces.push_back(waiting::SummarizeCollectives(trace));
   const std::vector<waiting::Collective> collectives = waiting::MatchCollectives(traces);
   LookForTwoRuns(traces, collectives);
-  std::vector<waiting::ClockOffset> offsets = waiting::AlignClocks(traces, collectives);
-  AlignLaterWindows(traces, &offsets);
+  const std::vector<waiting::ClockOffset> offsets = waiting::AlignClocks(traces, collectives);
   const auto num_known = std::count_if(offsets.begin(), offsets.end(),
                                        [](const waiting::ClockOffset& offset) { return offset.is_known; });
   if (num_known < 2) return;
