@@ -372,8 +372,6 @@ TEST_F(ReadSideTest, TablesInAnyOrderAreReadByIteration) {
   }
 }
 
-// An iteration of a job begins and ends when all ranks have ended one; a measurement is the mean of those
-// that have it.
 // The longer run kept every second of its iterations, and so as many as the other.
 TEST_F(ReadSideTest, ARunOfMoreIterationsIsSeenThoughAsManyAreKept) {
   std::vector<std::string> runs;
@@ -390,6 +388,8 @@ TEST_F(ReadSideTest, ARunOfMoreIterationsIsSeenThoughAsManyAreKept) {
               HasSubstr("has 2 iterations of \"iteration\" and " + runs[1] + " has 4: was one cut short?"));
 }
 
+// An iteration of a job begins and ends when all ranks have ended one; a measurement is the mean of those
+// that have it.
 TEST_F(ReadSideTest, RunsOfManyRanksAreReadByTheirDefinition) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);

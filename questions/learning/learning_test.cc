@@ -155,7 +155,6 @@ TEST_F(Learning, LostStepsAreMeasuredAlikeHoweverFewRunsLoseThem) {
   }
 }
 
-// Each look at the full error is wrong in nearly half of the trials, which shows that the limit is one.
 // Most programs stop where their loss is not finite.
 TEST_F(Learning, ARunThatEndsAsItIsNotFiniteIsTheWorstFromThereOn) {
   for (const int num_b : {1, 10}) {
@@ -175,6 +174,7 @@ TEST_F(Learning, ARunThatEndsAsItIsNotFiniteIsTheWorstFromThereOn) {
   }
 }
 
+// Each look at the full error is wrong in nearly half of the trials, which shows that the limit is one.
 TEST_F(Learning, LooksTogetherAreWrongNoMoreOftenThanOne) {
   constexpr int kTrials = 60, kMostRuns = 12, kLimit = 20;
   LearningOptions together, each;
