@@ -35,7 +35,7 @@ expect 2 '^ott: .*subcommand' # none given
 expect 2 "^ott: no command 'nosuch'; .ott --help. lists them$" nosuch
 expect 2 "^ott: no command '.x1b.31mred'" $'\e[31mred'
 expect 2 '^ott stats: .*x1b.31mred' stats "$dumps" $'--\e[31mred'
-expect 2 '^ott stats: .*x1b.31mred: no run directory' stats $'\e[31mred'
+expect 2 '^ott stats: .*x1b.31mred: cannot be listed' stats $'\e[31mred'
 expect 2 'no run directory' origin "$dumps/reference" "$dumps/same"
 expect 2 'a second run is needed' origin "$dumps/reference"
 expect 2 'GLOB=ATOL,RTOL' compare --tolerance 1 "$dumps/reference" "$dumps/same"

@@ -212,6 +212,7 @@ bool IsRunDirectory(const std::string& dir) {
 
 absl::Status CheckRunDirectory(const std::string& dir) {
   if (IsRunDirectory(dir)) return absl::OkStatus();
+  OTT_RETURN_IF_ERROR(ListRanks(dir).status());
   return absl::NotFoundError(
       absl::StrCat(dir, ": no run directory: it has neither run.json nor rank_* folders"));
 }

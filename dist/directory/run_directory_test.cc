@@ -240,6 +240,8 @@ TEST_F(RunDirectoryTest, FolderOfDumpsIsNoRun) {
   EXPECT_FALSE(IsRunDirectory(run_dir_));
   EXPECT_EQ(CheckRunDirectory(run_dir_),
             absl::NotFoundError(run_dir_ + ": no run directory: it has neither run.json nor rank_* folders"));
+  EXPECT_THAT(CheckRunDirectory(run_dir_ + "/none").message(),
+              HasSubstr("/none: cannot be listed: No such file"));
   std::filesystem::create_directories(RankDirectory(run_dir_, 0));
   EXPECT_TRUE(IsRunDirectory(run_dir_));
   EXPECT_TRUE(CheckRunDirectory(run_dir_).ok());

@@ -141,7 +141,7 @@ TEST_F(ReadClusterStatsTest, AllRanksAreMergedAndArrivalsAreThoseOfTheLatestGath
 TEST_F(ReadClusterStatsTest, OtherFoldersAndRunsWithoutStatisticsAreErrors) {
   const auto stats = ReadClusterStats(::testing::TempDir() + "/nothing");
   EXPECT_EQ(stats.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(stats.status().message()), HasSubstr("no run directory"));
+  EXPECT_THAT(std::string(stats.status().message()), HasSubstr("cannot be listed"));
   for (int rank = 0; rank < 3; ++rank) std::filesystem::remove_all(RankDirectory(run_dir_, rank));
   EXPECT_EQ(ReadClusterStats(run_dir_).status().message(), run_dir_ + ": no rank has statistics");
 }
