@@ -12,12 +12,16 @@ WorkerThread::~WorkerThread() {
     ends_ = true;
   }
   changed_.notify_one();
-  thread_.join();
+  thread_.Join();
 }
 
 std::future<absl::Status> WorkerThread::Run(std::function<absl::Status()> task) {
   std::packaged_task<absl::Status()> packaged(std::move(task));
   std::future<absl::Status> result = packaged.get_future();
+  if (!has_thread_) {
+    packaged();
+    return result;
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     tasks_.push_back(std::move(packaged));

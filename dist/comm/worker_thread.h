@@ -8,9 +8,9 @@
 #include <functional>
 #include <future>
 #include <mutex>
-#include <thread>
 
 #include "absl/status/status.h"
+#include "ott/core/base/thread_group.h"
 
 namespace ott {
 
@@ -20,13 +20,14 @@ namespace ott {
 // Thread-safe.
 class WorkerThread {
  public:
-  WorkerThread() : thread_([this] { Work(); }) {}
+  WorkerThread() : has_thread_(thread_.Start([this] { Work(); })) {}
   WorkerThread(const WorkerThread&) = delete;
   WorkerThread& operator=(const WorkerThread&) = delete;
   // Waits until all tasks are done.
   ~WorkerThread();
 
-  // Returns what `task` will return. Waits for nothing.
+  // Returns what `task` will return. Waits for nothing, unless no thread was free, which makes it run the
+  // task.
   std::future<absl::Status> Run(std::function<absl::Status()> task);
 
  private:
@@ -36,7 +37,8 @@ class WorkerThread {
   std::condition_variable changed_;
   std::deque<std::packaged_task<absl::Status()>> tasks_;  // guarded by mutex_
   bool ends_ = false;                                     // guarded by mutex_
-  std::thread thread_;
+  ThreadGroup thread_;
+  const bool has_thread_;
 };
 
 }  // namespace ott

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/no_threads_for_test.h"
 
 namespace ott {
 namespace {
@@ -34,6 +35,12 @@ TEST(WorkerThread, RunsTasksInOrderOnAnotherThreadAndTellsTheirStatus) {
   }
   // The third, too, though nobody waited for it.
   EXPECT_THAT(order, testing::ElementsAre(1, 2, 3));
+}
+
+TEST(WorkerThread, RunsTasksAtOnceWhereNoThreadCanBeStarted) {
+  const NoThreads no_threads;
+  WorkerThread worker;
+  EXPECT_EQ(worker.Run([] { return absl::DataLossError("cut"); }).get(), absl::DataLossError("cut"));
 }
 
 }  // namespace
