@@ -93,11 +93,12 @@ HangWatchdog::Options HangWatchdog::FromConfig(const HangConfig& config) {
 }
 
 HangWatchdog::HangWatchdog(FlightRecorder* recorder, const Clock& clock, Options options)
-    : recorder_(recorder),
-      clock_(clock),
-      started_(clock.Ticks()),
-      options_(std::move(options)),
-      thread_([this] { Run(); }) {}
+    : recorder_(recorder), clock_(clock), started_(clock.Ticks()), options_(std::move(options)) {
+  if (thread_.Start([this] { Run(); })) return;
+  std::fprintf(stderr,
+               "ott: %s: no thread could be started; this rank's flight recorder has no heartbeat%s\n",
+               options_.run_dir.c_str(), options_.after_seconds > 0 ? ", and it finds no hang" : "");
+}
 
 HangWatchdog::~HangWatchdog() {
   {
@@ -105,7 +106,7 @@ HangWatchdog::~HangWatchdog() {
     ends_ = true;
   }
   wake_.notify_all();
-  thread_.join();
+  thread_.Join();
 }
 
 void HangWatchdog::SetOnHang(std::function<void(const HangVerdict&)> on_hang) {

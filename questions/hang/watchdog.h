@@ -9,12 +9,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ott/core/base/clock.h"
+#include "ott/core/base/thread_group.h"
 #include "ott/core/flight/flight_recorder.h"
 #include "ott/questions/hang/hang.pb.h"
 #include "ott/questions/hang/recorder_exchange.h"
@@ -51,7 +51,7 @@ class HangWatchdog {
   // Options of an ott.Config, but for the directory.
   static Options FromConfig(const HangConfig& config);
 
-  // `clock` is the recorder's.
+  // `clock` is the recorder's. Without a free thread nothing is watched, as a line on stderr says.
   HangWatchdog(FlightRecorder* recorder, const Clock& clock, Options options);
   HangWatchdog(const HangWatchdog&) = delete;
   HangWatchdog& operator=(const HangWatchdog&) = delete;
@@ -88,7 +88,7 @@ class HangWatchdog {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool ends_ = false;
-  std::thread thread_;
+  ThreadGroup thread_;
 };
 
 }  // namespace ott

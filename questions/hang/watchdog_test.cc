@@ -13,6 +13,7 @@
 #include "ott/core/base/clock.h"
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/no_threads_for_test.h"
 #include "ott/core/flight/flight_recorder.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/hang/run_state.h"
@@ -75,6 +76,14 @@ TEST(HangWatchdog, DoesWhatIsConfigured) {
   config.set_reaction(HangConfig::REACTION_ABORT);
   EXPECT_EQ(HangWatchdog::FromConfig(config).reaction, HangWatchdog::Reaction::kAbort);
   EXPECT_EQ(HangWatchdog::FromConfig(config).after_seconds, 7);
+}
+
+TEST_F(WatchdogTest, WithoutAFreeThreadItSaysThatNothingIsWatched) {
+  CreateTwo();
+  const NoThreads no_threads;
+  testing::internal::CaptureStderr();
+  { const HangWatchdog watchdog(recorders_[0], Clock::Steady(), Options()); }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("no thread could be started"));
 }
 
 TEST_F(WatchdogTest, ARankThatStandsTellsTheProgramWhyAndKeepsTheVerdict) {
