@@ -3,19 +3,20 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <system_error>
-#include <thread>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/thread_group.h"
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/dist/check/cross_check.h"
@@ -132,9 +133,14 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::str
   std::mutex mutex;
   absl::Status status;                      // guarded by mutex
   std::vector<CrossCheckVerdict> verdicts;  // guarded by mutex
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < world_size; ++rank) {
-    threads.emplace_back([&, rank] {
+  // Each waits for messages of the others, so none begins before all have a thread.
+  std::promise<bool> all_started;
+  const std::shared_future<bool> all_started_future = all_started.get_future().share();
+  ThreadGroup threads;
+  bool has_threads = true;
+  for (int rank = 0; has_threads && rank < world_size; ++rank) {
+    has_threads = threads.Start([&, rank, goes_on = all_started_future] {
+      if (!goes_on.get()) return;
       const auto check = CrossCheck::Create(*communicators[rank], without_reference, kTimeout, {}, meshes);
       if (!check.ok()) {
         const std::lock_guard<std::mutex> lock(mutex);
@@ -147,7 +153,12 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::str
       }
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  all_started.set_value(has_threads);
+  threads.Join();
+  if (!has_threads) {
+    return absl::ResourceExhaustedError(absl::StrCat(run_dir, ": replicas of ", world_size,
+                                                     " ranks take as many threads, which are not free"));
+  }
   OTT_RETURN_IF_ERROR(status);
   std::stable_sort(verdicts.begin(), verdicts.end(), [](const auto& a, const auto& b) {
     return std::tuple(a.iteration(), a.mode(), a.rank()) < std::tuple(b.iteration(), b.mode(), b.rank());

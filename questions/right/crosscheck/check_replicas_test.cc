@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/no_threads_for_test.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/right/crosscheck/run_for_test.h"
 
@@ -167,6 +168,11 @@ TEST_F(CheckReplicasOfRunTest, ADumpThatLinksToThatOfAnotherRankIsNoPass) {
     EXPECT_THAT(verdict.missing_ranks(), ElementsAre(2 - i));
     EXPECT_THAT(verdict.reason(), HasSubstr("links to the dump of rank 0"));
   }
+}
+
+TEST_F(CheckReplicasOfRunTest, FewerFreeThreadsThanRanksAreAnError) {
+  const NoThreads no_threads;
+  EXPECT_TRUE(absl::IsResourceExhausted(Error()));
 }
 
 TEST_F(CheckReplicasOfRunTest, WhatCannotBeCheckedIsAnError) {
