@@ -247,8 +247,10 @@ std::optional<int64_t> NumberOfStep(const std::string& name) {
     return std::nullopt;
   std::string word = stem.substr(0, digits);
   while (!word.empty() && (word.back() == '-' || word.back() == '_' || word.back() == '=')) word.pop_back();
-  // Trainer's of a rank, in a checkpoint.
-  if (word == "rng_state") return std::nullopt;
+  // Parts of a checkpoint, mostly one a rank: without one of them, a run is not resumed but incomplete.
+  for (const char* const part : {"rng_state", "model_state", "optim_state", "optimizer_state"}) {
+    if (EndsWith(word, part)) return std::nullopt;
+  }
   word = word.substr(word.find_last_of("-_=") + 1);
   for (const char* const known :
        {"checkpoint", "ckpt", "step", "steps", "iter", "iteration", "epoch", "save", "state"}) {

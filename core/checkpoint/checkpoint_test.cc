@@ -150,7 +150,8 @@ TEST(Checkpoint, FoldersOfNumberedCheckpointsAreListed) {
     std::filesystem::copy_file(Data("plain.pkl"), absl::StrCat(dir, "/", name, "/state.pkl"));
   }
   for (const char* const name :
-       {"epoch=3-step=40.ckpt", "step_50.pt", "model-00001-of-00002.pt", "step_60.log", "rng_state_0.pth"}) {
+       {"epoch=3-step=40.ckpt", "step_50.pt", "model-00001-of-00002.pt", "step_60.log", "rng_state_0.pth",
+        "model_state_0.pt", "model_state_1.pt", "optim_state_1.pt"}) {
     std::filesystem::copy_file(Data("weights.pt"), absl::StrCat(dir, "/", name));
   }
   const std::map<int64_t, std::string> expected = {{20, dir + "/global_step20"},
