@@ -1,9 +1,11 @@
 #include "ott/questions/right/compare/checkpoint_names.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -85,49 +87,77 @@ std::optional<Value> WithoutPrefix(const Value& weights, const std::string& pref
     if (name.rfind(prefix, 0) != 0) return std::nullopt;
     map.Insert(name.substr(prefix.size()), child);
   }
-  return Value(std::move(map));
+  return map.empty() ? std::nullopt : std::optional<Value>(std::move(map));
 }
 
-// Takes prefixes from the weights of a side as long as that makes more names agree.
-void AlignWeights(const char* side, Value* weights, const Value& others, std::vector<std::string>* notes) {
-  const std::set<std::string> other_names = NamesOf(others);
-  const auto num_common = [&](const Value& value) {
-    const std::set<std::string> names = NamesOf(value);
-    return std::count_if(names.begin(), names.end(),
-                         [&](const std::string& name) { return other_names.count(name) != 0; });
-  };
-  for (const char* const prefix : kWrapperPrefixes) {
-    std::optional<Value> stripped = WithoutPrefix(*weights, prefix);
-    if (!stripped.has_value() || num_common(*stripped) <= num_common(*weights)) continue;
-    notes->push_back(absl::StrCat(prefix, " was left out of the names of the weights of the ", side));
-    *weights = *std::move(stripped);
+// Weights without so many characters in front of their names.
+struct Unwrapped {
+  std::string prefix;
+  Value weights;
+};
+
+// The weights as they are, then without the prefix of each wrapper, from the outermost on.
+std::vector<Unwrapped> Unwrap(const Value& weights) {
+  std::vector<Unwrapped> all = {{"", weights}};
+  for (size_t before = 0; before < all.size(); ++before) {
+    for (const char* const prefix : kWrapperPrefixes) {
+      std::optional<Value> inner = WithoutPrefix(all[before].weights, prefix);
+      if (!inner.has_value()) continue;
+      all.push_back({all[before].prefix + prefix, *std::move(inner)});
+      break;
+    }
   }
+  return all;
+}
+
+// Takes prefixes from the weights of both sides, as few as make the most names agree.
+void AlignWeights(Value* reference, Value* current, std::vector<std::string>* notes) {
+  if (NamesOf(*reference) == NamesOf(*current)) return;
+  std::vector<Unwrapped> references = Unwrap(*reference), currents = Unwrap(*current);
+  size_t best_reference = 0, best_current = 0;
+  int64_t most = 0;
+  for (size_t num_prefixes = 0; num_prefixes + 1 < references.size() + currents.size(); ++num_prefixes) {
+    for (size_t i = 0; i <= num_prefixes && i < references.size(); ++i) {
+      const size_t j = num_prefixes - i;
+      if (j >= currents.size()) continue;
+      const std::set<std::string> a = NamesOf(references[i].weights), b = NamesOf(currents[j].weights);
+      const auto num_common =
+          std::count_if(a.begin(), a.end(), [&](const std::string& name) { return b.count(name) != 0; });
+      if (num_common <= most) continue;
+      most = num_common;
+      best_reference = i;
+      best_current = j;
+    }
+  }
+  for (const auto& [side, best, weights] : {std::tuple("reference", &references[best_reference], reference),
+                                            {"current", &currents[best_current], current}}) {
+    if (best->prefix.empty()) continue;
+    notes->push_back(absl::StrCat(best->prefix, " was left out of the names of the weights of the ", side));
+    *weights = std::move(best->weights);
+  }
+}
+
+// The map of a name in a state; null where there is none.
+Value* MapIn(Value* state, const std::string& name) {
+  Value* const found = state->is_map() ? state->map().Find(name) : nullptr;
+  return found != nullptr && found->is_map() ? found : nullptr;
 }
 
 void AlignTop(Value* reference, Value* current, std::vector<std::string>* notes) {
-  if (NamesOf(*reference) == NamesOf(*current) || !reference->is_map() || !current->is_map()) return;
+  if (!reference->is_map() || !current->is_map()) return;
   const bool are_models =
       HasTensors(*reference) && !HasModel(*reference) && HasTensors(*current) && !HasModel(*current);
-  if (!are_models) {
+  if (are_models) return AlignWeights(reference, current, notes);
+  if (NamesOf(*reference) != NamesOf(*current)) {
+    // A side that is a model within a model: {"model": {"state_dict": ...}} is not undone.
     *reference = WithNamesOfOurs(*reference, "reference", notes);
     *current = WithNamesOfOurs(*current, "current", notes);
-    // A side that is a model within a model: {"model": {"state_dict": ...}} is not undone.
-  } else {
-    AlignWeights("reference", reference, *current, notes);
-    AlignWeights("current", current, *reference, notes);
-    return;
   }
-  Value* const weights = reference->map().Find("model");
-  Value* const others = current->map().Find("model");
-  if (weights == nullptr || others == nullptr || !weights->is_map() || !others->is_map()) return;
-  AlignWeights("reference", weights, *others, notes);
-  AlignWeights("current", others, *weights, notes);
-}
-
-// The optimizer's part of a state; null where it has none.
-Value* OptimizerOf(Value* state) {
-  Value* const optimizer = state->is_map() ? state->map().Find("optimizer") : nullptr;
-  return optimizer != nullptr && optimizer->is_map() ? optimizer : nullptr;
+  for (const std::string& name : Synonyms()[0]) {
+    Value* const weights = MapIn(reference, name);
+    Value* const others = MapIn(current, name);
+    if (weights != nullptr && others != nullptr) AlignWeights(weights, others, notes);
+  }
 }
 
 // The parameters of an optimizer's groups, group by group, as texts: its names, or its numbers.
@@ -185,11 +215,13 @@ void NameOptimizerState(const char* side, Value* optimizer, Value* other, std::v
 }
 
 void AlignOptimizers(Value* reference, Value* current, std::vector<std::string>* notes) {
-  Value* const a = OptimizerOf(reference);
-  Value* const b = OptimizerOf(current);
-  if (a == nullptr || b == nullptr) return;
-  NameOptimizerState("reference", a, b, notes);
-  NameOptimizerState("current", b, a, notes);
+  for (const std::string& name : Synonyms()[1]) {
+    Value* const a = MapIn(reference, name);
+    Value* const b = MapIn(current, name);
+    if (a == nullptr || b == nullptr) continue;
+    NameOptimizerState("reference", a, b, notes);
+    NameOptimizerState("current", b, a, notes);
+  }
 }
 
 }  // namespace

@@ -10,9 +10,9 @@
 
 namespace ott::compare {
 
-// Names at the top ("state_dict" for "model"), prefixes that all weights have ("module."), and the numbers by
-// which one side's optimizer goes where the other's has names. Appends to *notes what was done. No change
-// where the names at the top agree already, but of the optimizer's.
+// Names at the top ("state_dict" for "model") unless they agree already, prefixes that all weights have
+// ("module.", also one within another), and the numbers by which one side's optimizer goes where the other's
+// has names. Appends to *notes what was done.
 void AlignNames(Value* reference, Value* current, std::vector<std::string>* notes);
 
 }  // namespace ott::compare

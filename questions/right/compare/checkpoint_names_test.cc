@@ -150,5 +150,36 @@ TEST(AlignNames, WhatCannotBeToldApartStaysAsItIs) {
   EXPECT_THAT(said, ElementsAre("net of the current was taken for model"));
 }
 
+// As of torch.compile() around DistributedDataParallel.
+TEST(AlignNames, WrappersWithinWrappersAreLeftOutOfStatesOfOneProgram) {
+  const auto state = [](const std::string& prefix) {
+    return Value(ValueMap{{"model", ValueMap{{prefix + "a", TensorView(kNumbers, {1})},
+                                             {prefix + "b", TensorView(kNumbers, {2})}}},
+                          {"epoch", 3}});
+  };
+  Value plain = state(""), twice = state("_orig_mod.module."), once = state("module.");
+  const auto said_of = [](Value reference, Value current) {
+    std::vector<std::string> said;
+    AlignNames(&reference, &current, &said);
+    EXPECT_EQ(PathsOf(reference), PathsOf(current));
+    return said;
+  };
+  EXPECT_THAT(said_of(plain, twice),
+              ElementsAre("_orig_mod.module. was left out of the names of the weights of the current"));
+  EXPECT_THAT(said_of(twice, once),
+              ElementsAre("_orig_mod. was left out of the names of the weights of the reference"));
+  EXPECT_THAT(said_of(once, once), ElementsAre());
+}
+
+TEST(AlignNames, OptimizersOfOneNameAgreeAlsoWhereItIsNotOurs) {
+  const std::vector<std::vector<std::string>> groups = {{"a", "b"}, {"c"}};
+  Value numbers = Side{"model", "", "optimizer_state_dict", "scheduler", false, true}.Make(groups),
+        names = Side{"model", "", "optimizer_state_dict", "scheduler"}.Make(groups);
+  std::vector<std::string> said;
+  AlignNames(&numbers, &names, &said);
+  EXPECT_EQ(PathsOf(numbers), PathsOf(names));
+  EXPECT_THAT(said, ElementsAre(HasSubstr("were taken for the names")));
+}
+
 }  // namespace
 }  // namespace ott::compare
