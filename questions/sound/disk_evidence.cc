@@ -43,13 +43,19 @@ void AddFinding(const char* rule, int64_t iteration, const std::vector<std::stri
   finding->set_seen(std::move(seen));
 }
 
-// Calls f(value) for each element of a floating-point dtype.
+// Calls f(value) for each element of a floating-point dtype; of a complex one, for a part that is not finite,
+// or else for one that is not 0.
 template <typename F>
 void VisitFloats(const TensorView& view, F f) {
   VisitDType(view.dtype(), [&](auto element) {
     using T = decltype(element);
-    if constexpr (!std::is_integral_v<T> && !kIsComplex<T>) {
-      const T* const values = static_cast<const T*>(view.data());
+    const T* const values = static_cast<const T*>(view.data());
+    if constexpr (kIsComplex<T>) {
+      for (int64_t i = 0; i < view.num_elements(); ++i) {
+        const double real = values[i].real(), imaginary = values[i].imag();
+        f(std::isfinite(real) && imaginary != 0 ? imaginary : real);
+      }
+    } else if constexpr (!std::is_integral_v<T>) {
       for (int64_t i = 0; i < view.num_elements(); ++i) f(static_cast<double>(values[i]));
     }
   });
@@ -97,11 +103,13 @@ DumpedStep ReadStep(const std::string& dir, const Manifest& manifest, const Cros
   return step;
 }
 
-// The gradient of "weights.w1" is "grads.weights.w1" or "grads.w1"; null: not known.
+// The gradient of "weights.w1" is "grads.weights.w1", "grads.w1" or "gradients.w1"; null: not known.
 const GradientFigures* FindGradient(const DumpedStep& step, const std::string& parameter) {
-  for (const std::string& name : {parameter, parameter.substr(parameter.find('.') + 1)}) {
-    const auto found = step.gradients.find(absl::StrCat("grads.", name));
-    if (found != step.gradients.end()) return &found->second;
+  for (const char* const above : {"grads.", "gradients."}) {
+    for (const std::string& name : {parameter, parameter.substr(parameter.find('.') + 1)}) {
+      const auto found = step.gradients.find(absl::StrCat(above, name));
+      if (found != step.gradients.end()) return &found->second;
+    }
   }
   return nullptr;
 }
@@ -109,6 +117,11 @@ const GradientFigures* FindGradient(const DumpedStep& step, const std::string& p
 bool HasUsableGradient(const DumpedStep& step, const std::string& parameter) {
   const GradientFigures* const gradient = FindGradient(step, parameter);
   return gradient != nullptr && gradient->is_nonzero && gradient->num_nonfinite == 0;
+}
+
+bool HasKnownGradient(const DumpedStep& step) {
+  return std::any_of(step.parameters.begin(), step.parameters.end(),
+                     [&](const auto& parameter) { return FindGradient(step, parameter.first) != nullptr; });
 }
 
 // Names of parameters that have the same bits as in the iteration before, with a gradient in both, while
@@ -177,6 +190,7 @@ void AddDumpedSteps(const std::string& run_dir, int rank, const CrossCheckConfig
   int64_t num_steps = 0;
   std::string not_checked;
   bool found_nonfinite = false;
+  bool any_in_a_row = false;
   std::set<std::string> found_unchanged;
   DumpedStep before;
   for (size_t i = 0; i < std::min(iterations->size(), kMaxDumps); ++i) {
@@ -196,7 +210,8 @@ void AddDumpedSteps(const std::string& run_dir, int rank, const CrossCheckConfig
                  absl::StrCat(figures.num_nonfinite, " elements are not finite"), record);
     }
     if (before.iteration >= 0 && step.iteration == before.iteration + 1) {
-      changed.set_num_checks(changed.num_checks() + !step.gradients.empty());
+      any_in_a_row = true;
+      changed.set_num_checks(changed.num_checks() + (HasKnownGradient(before) && HasKnownGradient(step)));
       std::vector<std::string> unchanged = FindUnchanged(before, step);
       unchanged.erase(
           std::remove_if(unchanged.begin(), unchanged.end(),
@@ -221,7 +236,10 @@ void AddDumpedSteps(const std::string& run_dir, int rank, const CrossCheckConfig
   rule = AddRule(kChangedParameters, "A parameter with a gradient changes in a step that changes others.",
                  "Look whether the optimizer has it.", record);
   rule->set_num_checks(changed.num_checks());
-  if (changed.num_checks() == 0) rule->set_not_checked("no two iterations in a row were dumped");
+  if (changed.num_checks() == 0) {
+    rule->set_not_checked(any_in_a_row ? "no gradient has the name of a parameter that was dumped with it"
+                                       : "no two iterations in a row were dumped");
+  }
 }
 
 std::map<int, SoundRecord> ReadEvidence(const std::string& run_dir, const std::vector<int>& ranks,

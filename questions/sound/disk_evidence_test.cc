@@ -3,6 +3,7 @@
 #include "ott/questions/sound/disk_evidence.h"
 
 #include <algorithm>
+#include <complex>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -26,12 +27,15 @@ using ::testing::IsEmpty;
 constexpr float kOne = 1, kNaN = std::numeric_limits<float>::quiet_NaN();
 
 // A dump of two weights and the gradient of the first.
-void WriteStep(const std::string& run_dir, int64_t iteration, float first, float second, float gradient) {
+void WriteStep(const std::string& run_dir, int64_t iteration, float first, float second, float gradient,
+               const std::string& gradient_of = "grads.a") {
   const std::vector<float> a = {first, 1}, b = {second, 1}, g = {0, gradient};
+  const size_t dot = gradient_of.find('.');
   crosscheck::WriteTreeForTest(
       run_dir, 0, iteration,
-      ValueMap{{"weights", ValueMap{{"a", TensorView(a.data(), {2})}, {"b", TensorView(b.data(), {2})}}},
-               {"grads", ValueMap{{"a", TensorView(g.data(), {2})}}}});
+      ValueMap{
+          {"weights", ValueMap{{"a", TensorView(a.data(), {2})}, {"b", TensorView(b.data(), {2})}}},
+          {gradient_of.substr(0, dot), ValueMap{{gradient_of.substr(dot + 1), TensorView(g.data(), {2})}}}});
 }
 
 SoundVerdict Judge(const std::string& run_dir) {
@@ -64,6 +68,14 @@ TEST(DiskEvidence, AGradientThatIsNotFiniteIsNamedWithItsFirstIteration) {
               HasSubstr("dumped_gradient_nonfinite since iteration 1: grads.a: 1 elements"));
 }
 
+TEST(DiskEvidence, EitherPartOfAComplexGradientMayNotBeFinite) {
+  for (const std::complex<float> gradient : {std::complex<float>(kNaN, 1), std::complex<float>(1, kNaN)}) {
+    const std::string run = crosscheck::MakeRunForTest("run", 1);
+    crosscheck::WriteTreeForTest(run, 0, 0, ValueMap{{"grads", ValueMap{{"a", TensorView(&gradient, {1})}}}});
+    EXPECT_THAT(ToText(Judge(run)), HasSubstr("grads.a: 1 elements"));
+  }
+}
+
 TEST(DiskEvidence, AParameterMayStayWhereAllDoOrWithoutAFiniteGradientOrFarApart) {
   const std::string warm_up = crosscheck::MakeRunForTest("warm_up", 1);
   WriteStep(warm_up, 0, 1, 1, 0.5);
@@ -87,6 +99,18 @@ TEST(DiskEvidence, AParameterMayStayWhereAllDoOrWithoutAFiniteGradientOrFarApart
   WriteStep(seldom, 0, 1, 1, 0.5);
   WriteStep(seldom, 10, 1, 2, 0.5);
   EXPECT_THAT(ToText(Judge(seldom)), HasSubstr("no two iterations in a row were dumped"));
+}
+
+TEST(DiskEvidence, GradientsAreFoundByTheNamesOfParametersOrNothingIsSaidOfThose) {
+  for (const char* const gradient : {"gradients.a", "gradients.other"}) {
+    const std::string run = crosscheck::MakeRunForTest("run", 1);
+    for (const int64_t iteration : {0, 1})
+      WriteStep(run, iteration, 1, static_cast<float>(iteration), 0.5, gradient);
+    EXPECT_THAT(ToText(Judge(run)),
+                HasSubstr(gradient == std::string("gradients.a")
+                              ? "dumped_parameter_unchanged since iteration 1: weights.a: "
+                              : "not checked: dumped_parameter_unchanged: no gradient has the name"));
+  }
 }
 
 // Each is named once, where it first stayed, whatever is found in between.
