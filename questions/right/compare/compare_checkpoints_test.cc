@@ -227,6 +227,20 @@ TEST(CompareCheckpoints, WhatLiesBesideASeriesIsComparedToo) {
       AllOf(HasSubstr("problem: last.pt only in the reference"), HasSubstr("verdict: could not compare")));
 }
 
+TEST(CompareCheckpoints, WeightsThatWereNotGatheredAreNoPass) {
+  const std::string header = R"({"w":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}}  )";
+  const std::string dir = CopiesOf({{"a/plain.pkl", "plain.pkl"}, {"b/plain.pkl", "plain.pkl"}});
+  for (const char* const side : {"/a", "/b"}) {
+    ASSERT_TRUE(
+        WriteFileAtomically(absl::StrCat(dir, side, "/model.safetensors"),
+                            std::string(1, static_cast<char>(header.size())) + std::string(7, '\0') + header)
+            .ok());
+  }
+  EXPECT_THAT(
+      ToText(Compare(dir + "/a", dir + "/b")),
+      AllOf(HasSubstr("weights have no element on either side"), HasSubstr("verdict: could not compare")));
+}
+
 TEST(CompareCheckpoints, AFolderIsAllOfItsFiles) {
   const std::string dir = CopiesOf({{"a/weights.pt", "weights.pt"},
                                     {"a/plain.pkl", "plain.pkl"},

@@ -191,6 +191,7 @@ std::vector<StateSummary> SummarizeStates(const TreeComparison& comparison) {
     if (states.empty() || states.back().kind != kind) states.emplace_back().kind = kind;
     StateSummary& state = states.back();
     ++state.num_values;
+    state.num_elements += result.comparison.num_elements;
     state.num_failures += !Passes(result.comparison.status);
     state.num_missing += result.comparison.status == CompareStatus::kMissing;
     state.num_extra += result.comparison.status == CompareStatus::kExtra;
@@ -208,6 +209,15 @@ absl::Status CompareTwoCheckpoints(const std::string& reference, const std::stri
                        CompareCheckpoints(reference, current, options.compare,
                                           options.names.has_value() ? &*options.names : nullptr));
   std::vector<StateSummary> states = SummarizeStates(comparison.results);
+  const bool lack_weights = std::any_of(states.begin(), states.end(), [](const StateSummary& state) {
+    return state.kind == StateKind::kWeights && state.num_elements == 0 && state.num_failures == 0;
+  });
+  if (lack_weights && !options.allow_empty) {
+    comparison.problems.push_back(
+        "the weights have no element on either side, as those of ZeRO's stage 3 if nothing gathers them "
+        "before "
+        "they are saved");
+  }
   for (NamedComparison& named : comparison.results.results) named.path = ConcatenatePaths(name, named.path);
   result->dumps.push_back(Summarize(std::move(comparison.results), std::nullopt, step, options));
   result->dumps.back().states = std::move(states);
@@ -365,8 +375,9 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference_given,
     result.problems.push_back(
         "both are the same folder, or one links to the other: nothing was compared with anything else");
   }
-  const bool is_empty = std::all_of(result.dumps.begin(), result.dumps.end(),
-                                    [](const DumpSummary& dump) { return dump.num_tensors == 0; });
+  const bool is_empty = std::all_of(result.dumps.begin(), result.dumps.end(), [](const DumpSummary& dump) {
+    return dump.num_elements == 0 && dump.num_failures == 0;
+  });
   if (is_empty && !result.dumps.empty() && !options.allow_empty) {
     result.problems.push_back("nothing to compare: there is no number on either side");
   }

@@ -27,6 +27,7 @@ struct StateSummary {
   int64_t num_missing = 0;      // in the current
   int64_t num_extra = 0;        // in the current alone
   std::set<int> failing_ranks;  // those that the failures' paths name
+  int64_t num_elements = 0;
 };
 
 // One dump of the reference against the same of the current run. Of a tensor that passes nothing is kept but
@@ -38,6 +39,7 @@ struct DumpSummary {
   std::optional<int64_t> iteration;
   Verdict verdict = Verdict::kCouldNotCompare;
   int64_t num_tensors = 0;
+  int64_t num_elements = 0;
   int64_t num_bitwise_equal = 0;
   // The place of the first result that does not pass in order of insertion, counted from 0; -1: all pass.
   int64_t first_failure = -1;

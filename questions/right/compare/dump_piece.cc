@@ -28,9 +28,9 @@ void Fields(Archive& archive, DumpTask& task) {
 // States are of checkpoints.
 template <typename Archive>
 void Fields(Archive& archive, DumpSummary& summary) {
-  archive(summary.rank, summary.iteration, summary.verdict, summary.num_tensors, summary.num_bitwise_equal,
-          summary.first_failure, summary.failures, summary.num_failures, summary.kinds,
-          summary.largest_difference, summary.results);
+  archive(summary.rank, summary.iteration, summary.verdict, summary.num_tensors, summary.num_elements,
+          summary.num_bitwise_equal, summary.first_failure, summary.failures, summary.num_failures,
+          summary.kinds, summary.largest_difference, summary.results);
 }
 
 namespace {
@@ -64,6 +64,7 @@ DumpSummary Summarize(TreeComparison comparison, std::optional<int> rank, std::o
   };
   for (size_t i = 0; i < comparison.results.size(); ++i) {
     NamedComparison& result = comparison.results[i];
+    summary.num_elements += result.comparison.num_elements;
     CountKind(KindOfTensor(options.kinds, result.path), !Passes(result.comparison.status), summary.kinds);
     if (result.comparison.status == CompareStatus::kBitwiseEqual) {
       ++summary.num_bitwise_equal;
