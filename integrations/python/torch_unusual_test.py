@@ -245,6 +245,25 @@ class UnusualTest(torch_test.ObservedTestCase):
 
         self.check_sound("joined", train, 3 + RANK)
 
+    @unittest.skipUnless(torch_test.IS_2, "PyTorch 1.13 has no hook behind a gradient")
+    def test_passes_that_recompute_while_optimizers_step_are_of_the_backward_pass(self):
+        def train():
+            torch.manual_seed(3)
+            model = nn.Sequential(Block(True), nn.ReLU(), nn.Linear(4, 4))
+            optimizers = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
+
+            def step(parameter):
+                optimizers[parameter].step()
+                optimizers[parameter].zero_grad()
+
+            for p in model.parameters():
+                p.register_post_accumulate_grad_hook(step)
+            for x, y in batches(3):
+                loss_of(model, (x.requires_grad_(), y)).backward()
+            return digest(model)
+
+        self.check_sound("in_backward", train, 3, forward=3, backward=3)
+
     def test_what_an_exception_held_is_let_go_with_it(self):
         class Fails(torch.autograd.Function):
             @staticmethod

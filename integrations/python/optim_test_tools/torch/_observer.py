@@ -350,7 +350,7 @@ class Observer:
         if not self.measures_this_thread():
             return
         self._recover()
-        if trains and not self._in_step:
+        if trains and not self._in_step and not self._parts.is_open:  # else it recomputes for a backward pass that steps
             self._end_pending_iteration()
         if not self._begin("forward" if trains else "evaluation"):
             return
@@ -519,7 +519,8 @@ class Observer:
         self.operations.end_updates()
         self._step_frame = self._closure_of = None
         self.sound.end_step(optimizer)
-        self._parts.end()
+        if not self._parts.is_open:  # else it is a step within a backward pass, which goes on
+            self._parts.end()
         self._end_iteration_after(optimizer)
 
     def _scaler_step(self, original: Any, scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
