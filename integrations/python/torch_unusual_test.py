@@ -10,6 +10,7 @@ import os
 import pickle
 import threading
 import unittest
+import unittest.mock
 import weakref
 
 import torch
@@ -20,6 +21,7 @@ from torch import nn
 from torch_test import RANK, Block, batches, digest, loss_of
 
 import optim_test_tools as ott
+from optim_test_tools.torch import _job
 
 
 class UnusualTest(torch_test.ObservedTestCase):
@@ -244,6 +246,18 @@ class UnusualTest(torch_test.ObservedTestCase):
             return digest(model)
 
         self.check_sound("joined", train, 3 + RANK)
+
+    def test_a_rank_that_is_not_observed_is_not_waited_for(self):
+        model, optimizer = torch_test.make()
+        said = io.StringIO()
+        with unittest.mock.patch.multiple(_job, _is_announced=True, _SECONDS_TO_ANNOUNCE=0.1), contextlib.redirect_stderr(said):
+            if RANK == 0:
+                _job.announce()
+            with torch_test.Observed("alone"):
+                for batch in batches(2):
+                    loss_of(model, batch).backward()
+                    optimizer.step()
+        self.assertIn("no longer observed: TimeoutError: rank 1 did not say", said.getvalue())
 
     @unittest.skipUnless(torch_test.IS_2, "PyTorch 1.13 has no hook behind a gradient")
     def test_passes_that_recompute_while_optimizers_step_are_of_the_backward_pass(self):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import json
 import os
@@ -17,7 +18,7 @@ from .._errors import Error
 from .._run import ranks
 from .._stopwatch import Stopwatch
 from . import _hooks, _modules
-from ._collectives import OWN_HOOK, group_ranks
+from ._collectives import OWN_HOOK, format_ranks, group_ranks
 
 Config = Union[None, str, "os.PathLike[str]", Mapping[str, Any]]
 
@@ -26,12 +27,39 @@ _CHECK_EVERY = 100
 _HANG_SECONDS = 120.0
 # Ranks come to the first forward pass at different times: data are read, kernels are compiled.
 _SECONDS_TO_MEET = 600.0
+# And to the end of init_process_group(), where they say that they are observed.
+_SECONDS_TO_ANNOUNCE = 60.0
 
 # Parts of "state." that ranks share whatever their gradients are.
 _STATE_BUT_NORMS = ("counts", "learning_rates_so_far", "options", "requires_grad", "training")
 
 # Counts observers, which all ranks make in one order.
 _numbers = itertools.count()
+_is_announced = False
+
+
+def announce() -> None:
+    """Tells the other ranks that this one is observed, as the process group begins."""
+    global _is_announced
+    distributed = _initialized_distributed()
+    if distributed is not None:
+        distributed.distributed_c10d._get_default_store().set(_announcement(distributed.get_rank()), "1")
+        _is_announced = True
+
+
+def _announcement(rank: int) -> str:
+    return f"ott/rank {rank} is observed"
+
+
+def _check_announced(store: Any, size: int) -> None:
+    """Raises TimeoutError if a rank is not observed, as one that Lightning starts by itself: for it none must wait."""
+    try:
+        store.wait(list(map(_announcement, range(size))), datetime.timedelta(seconds=_SECONDS_TO_ANNOUNCE))
+    except RuntimeError:
+        missing = [rank for rank in range(size) if not store.check([_announcement(rank)])]
+        raise TimeoutError(
+            f"rank {format_ranks(missing)} did not say in {_SECONDS_TO_ANNOUNCE:.0f} s that it is observed: start all ranks by torchrun"
+        ) from None
 
 
 def find_ranks() -> Any:
@@ -45,6 +73,8 @@ def find_ranks() -> Any:
     # By the job's own store, so that no port must be free on purpose, and with a name: ranks that other processes started, such as
     # one `timeout` each, are else taken for those of another job.
     store = distributed.distributed_c10d._get_default_store()
+    if _is_announced:
+        _check_announced(store, size)
     key = f"ott/address {next(_numbers)}"
     if rank == 0:
         store.set(key, f"{os.environ.get('MASTER_ADDR') or '127.0.0.1'} {_free_port()} {secrets.token_hex(8)}")

@@ -161,6 +161,7 @@ class Observer:
     def _init_processes(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
         self._install_distributed()
+        _job.announce()
         return result
 
     def _step_pipeline(self, original: Any, *args: Any, **kwargs: Any) -> Any:
