@@ -360,6 +360,29 @@ class UnusualTest(torch_test.ObservedTestCase):
 
         self.check_sound("copied_whole", train, 4, dist__gradients=6)
 
+    def test_a_communication_hook_that_comes_late_leaves_replicas_different(self):
+        def hook(state, bucket):
+            future = torch.futures.Future()
+            future.set_result(bucket.buffer())
+            return future
+
+        def train():
+            model, optimizer = torch_test.make()
+            loss = loss_of(model, next(iter(batches(1))))
+            model.register_comm_hook(None, hook)
+            loss.backward()
+            optimizer.step()
+            for batch in batches(100):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+                optimizer.step()
+            return digest(model)
+
+        observed = self.check_sound("late_local_steps", train, 101)
+        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
+        self.assertEqual(outcomes, ["NOT_COMPARED", "ALL_DISTINCT"] * 2)
+
     def test_a_distributed_module_may_be_a_part_of_the_model(self):
         class Model(nn.Module):
             def __init__(self):

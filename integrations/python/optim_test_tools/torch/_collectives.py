@@ -231,6 +231,9 @@ class Collectives:
         if hook == self._reduce:
             return original(ddp, state, hook)
         self._own_hooks.add(ddp)
+        if self._observer.tensors.are_replicas_by_default:
+            self._observer.tensors.leaves_parameters_out = True
+            self._observer.say(f"parameters are not checked any more, as {OWN_HOOK}")
 
         def observed(state, bucket):  # type: ignore[no-untyped-def]
             self._begin_reduction(bucket)

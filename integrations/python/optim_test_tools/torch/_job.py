@@ -139,6 +139,7 @@ def _default_check(root: torch.nn.Module, world_size: int, observer: Any) -> Opt
         replicated = [f"state.{name}*" for name in _STATE_BUT_NORMS]
         observer.say(f"parameters are not checked, as {OWN_HOOK}")
     elif ddps:
+        observer.tensors.are_replicas_by_default = True
         replicated += [f"parameters.{glob}" for ddp in ddps for glob in observer.models.globs_of(ddp)]
     elif not _is_sharded_over_all(_hooks.unwrap(root), world_size):
         return None

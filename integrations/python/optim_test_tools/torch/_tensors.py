@@ -34,6 +34,9 @@ class Tensors:
         self._num_passes: Dict[int, int] = collections.defaultdict(int)
         self._num_steps: Dict[int, int] = collections.defaultdict(int)
         self._has_flags = False  # whether this iteration's were added
+        # Whether parameters are compared as the program said nothing of them, and whether they are left out since it did.
+        self.are_replicas_by_default = False
+        self.leaves_parameters_out = False
         self._batches: Set[int] = set()  # micro steps whose batch was added
         # Those of all iterations, as those that are checked may happen to have the same.
         self._learning_rates = hashlib.blake2b(digest_size=16)
@@ -112,9 +115,10 @@ class Tensors:
             self._add("state.scaler", self._models.scalers())
             rates = torch.tensor(list(self._learning_rates.digest()), dtype=torch.uint8)
             self._add("state.learning_rates_so_far", rates)
-            for path, norm in self._norms:
-                self._add(path, norm)
-            self._add("parameters", self._models.parameters())
+            if not self.leaves_parameters_out:
+                for path, norm in self._norms:
+                    self._add(path, norm)
+                self._add("parameters", self._models.parameters())
             self._add("buffers", self._models.buffers())
             self._add("optimizer", self._models.optimizer_state())
         self._norms, self._has_flags = [], False
