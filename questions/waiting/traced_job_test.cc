@@ -290,7 +290,7 @@ TEST(TracedJob, WindowsOfARankAreTakenTogether) {
     simulated.has_steps = has_steps;
     simulated.slow_rank = 1;
     simulated.slowdown = 0.5;
-    std::vector<std::vector<Profile>> windows = {SimulateTraces(simulated, 1), SimulateTraces(simulated, 2)};
+    const std::vector<Profile> windows[] = {SimulateTraces(simulated, 1), SimulateTraces(simulated, 2)};
     std::vector<TraceSummary> traces;
     for (int rank = 0; rank < simulated.num_ranks; ++rank) {
       for (const int window : {0, 1}) {
