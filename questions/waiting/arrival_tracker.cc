@@ -198,11 +198,16 @@ ArrivalTracker::HoldUpTest ArrivalTracker::TestOf(const Measurement& measurement
 
 void ArrivalTracker::FindDetectable(const Measurement& measurement, const MeanIteration& iteration,
                                     ArrivalStats& stats) const {
+  if (iteration.seconds <= 0) return;
+  const HoldUpTest test = TestOf(measurement, iteration, false);
+  double caused = 0;
+  for (const auto& [unused_rank, last] : measurement.last) caused = std::max(caused, last.caused.seconds);
+  stats.set_most_caused_share(caused / static_cast<double>(measurement.num_intervals) *
+                              test.intervals_of_iteration / iteration.seconds);
   // Medians do not tell of what is in fewer than half of the intervals.
   const double found_share =
       1 - static_cast<double>(measurement.num_left) / static_cast<double>(measurement.num_intervals);
-  if (found_share <= 0.5 || iteration.seconds <= 0) return;
-  const HoldUpTest test = TestOf(measurement, iteration, false);
+  if (found_share <= 0.5) return;
   std::vector<const OwnTimeRecorder*> costs;
   if (static_cast<int64_t>(measurement.last.size()) < measurement.num_ranks)
     costs.push_back(&measurement.cost_of_never_last);

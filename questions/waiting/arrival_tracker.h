@@ -119,7 +119,7 @@ class ArrivalTracker {
     double intervals_of_iteration = 0;
   };
   HoldUpTest TestOf(const Measurement& measurement, const MeanIteration& iteration, bool is_recent) const;
-  // Sets detectable_share.
+  // Sets detectable_share and most_caused_share.
   void FindDetectable(const Measurement& measurement, const MeanIteration& iteration,
                       ArrivalStats& stats) const;
   // is_recent: in the last window instead of the whole run.

@@ -161,6 +161,11 @@ void AddDetectable(const Told& told, size_t num_places, const ArrivalTracker::Me
                    ArrivalStats& stats) {
   const double share_that_waits =
       1 - static_cast<double>(stats.num_left()) / static_cast<double>(stats.num_intervals());
+  double most_caused = 0;
+  for (int rank = 0; rank < told.num_ranks; ++rank)
+    most_caused = std::max(most_caused, Sum(CostsOf(told, rank, false).as_last));
+  stats.set_most_caused_share(most_caused / static_cast<double>(stats.num_intervals()) * told.OfIteration() /
+                              iteration.seconds);
   if (share_that_waits <= 0.5) return;
   double most = 0;
   for (int rank = 0; rank < told.num_ranks; ++rank) {

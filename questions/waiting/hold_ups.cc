@@ -80,6 +80,7 @@ std::map<int64_t, std::vector<const HoldUpFinder::Interval*>> HoldUpFinder::Step
 TracedHoldUps HoldUpFinder::Find(const HoldUpOptions& options) const {
   TracedHoldUps result;
   result.detectable_share = std::numeric_limits<double>::infinity();
+  double hidden = 0;
   const double spread = ExpectedSpread({options.work_seconds, 0, options.watched_seconds});
   for (const auto& [name, kind] : kinds_) {
     result.most_intervals = std::max(result.most_intervals, static_cast<int64_t>(kind.intervals.size()));
@@ -101,16 +102,21 @@ TracedHoldUps HoldUpFinder::Find(const HoldUpOptions& options) const {
     double detectable = std::numeric_limits<double>::infinity();
     for (const int rank : kind.ranks) {
       std::vector<double> costs;
+      double caused = 0;
       for (const auto& [unused_step, intervals] : steps) {
         double cost = 0;
-        for (const Interval* interval : intervals)
-          cost +=
-              interval->last_rank == rank ? interval->after_next : -interval->after_next / (num_ranks - 1);
+        for (const Interval* interval : intervals) {
+          const bool is_last = interval->last_rank == rank;
+          caused += is_last ? interval->after_next * parts / num_steps : 0;
+          cost += is_last ? interval->after_next : -interval->after_next / (num_ranks - 1);
+        }
         costs.push_back(cost * parts);
       }
       const Estimate estimate = WithExpectedSpread(MeanOf(costs), expected);
       const double needed = estimate.IntervalAt(2 * level).high - estimate.value + alike.mean * spread;
-      detectable = std::min(detectable, std::max(least, needed + kPowerQuantile * estimate.standard_error));
+      const double of_rank = std::max(least, needed + kPowerQuantile * estimate.standard_error);
+      detectable = std::min(detectable, of_rank);
+      hidden = std::max(hidden, std::min(of_rank, caused));
       if (estimate.value <= std::max({least, needed, most.seconds_per_step})) continue;
       most = {rank, name.collective, name.group, estimate.value, estimate.value / options.step_seconds};
     }
@@ -118,6 +124,8 @@ TracedHoldUps HoldUpFinder::Find(const HoldUpOptions& options) const {
     if (options.step_seconds > 0)
       result.detectable_share = std::min(result.detectable_share, detectable / options.step_seconds);
   }
+  if (options.step_seconds > 0)
+    result.detectable_share = std::max(result.detectable_share, hidden / options.step_seconds);
   std::stable_sort(
       result.found.begin(), result.found.end(),
       [](const TracedHoldUp& a, const TracedHoldUp& b) { return a.seconds_per_step > b.seconds_per_step; });

@@ -40,7 +40,8 @@ struct TracedHoldUps {
   int64_t most_intervals = 0;       // of one kind of collective
   int64_t most_steps = 0;           // that have intervals of one kind
   // The share that a rank must cost in a step to be found in four of five traces, as a share of the step, at
-  // the kind of collective that tells most; infinite where none has enough steps.
+  // whichever kind of collective it is late, or more than any is late there; infinite where none has enough
+  // steps.
   double detectable_share = 0;
 
   bool CanTell() const { return !found.empty() || detectable_share <= kDetectableShare; }

@@ -51,12 +51,15 @@ double StandardErrorOf(const std::vector<double>& values) {
 TracedHoldUps ByDefinition(const std::vector<KindForTest>& kinds, const HoldUpOptions& options) {
   TracedHoldUps expected;
   expected.detectable_share = std::numeric_limits<double>::infinity();
+  double hidden = 0;
   for (const KindForTest& kind : kinds) {
     const auto num_met = static_cast<int64_t>(kind.met.size());
     const auto of_others = static_cast<double>(kind.ranks.size() - 1);
     std::map<int, std::map<int64_t, double>> costs_of;  // by rank, by step or part
+    std::map<int, double> late_by;                      // by rank, in sum
     for (int64_t i = 0; i < num_met && (options.has_steps || num_met >= 32); ++i) {
       const Met& met = kind.met[static_cast<size_t>(i)];
+      late_by[met.last_rank] += 1e-9 * static_cast<double>(met.after_next);
       for (const int rank : kind.ranks) {
         costs_of[rank][options.has_steps ? met.step : 16 * i / num_met] +=
             1e-9 * static_cast<double>(met.after_next) * (met.last_rank == rank ? 1 : -1 / of_others);
@@ -85,7 +88,9 @@ TracedHoldUps ByDefinition(const std::vector<KindForTest>& kinds, const HoldUpOp
           std::hypot(spread * std::sqrt(1 + 1 / (1 + 0.77 * std::log(of_others))), 2e-6 * per_step));
       const double needed =
           StudentTQuantile(1 - error, estimate.degrees_of_freedom) * estimate.standard_error + later * spread;
-      detectable = std::min(detectable, std::max(least, needed + 0.84 * estimate.standard_error));
+      const double of_rank = std::max(least, needed + 0.84 * estimate.standard_error);
+      detectable = std::min(detectable, of_rank);
+      hidden = std::max(hidden, std::min(of_rank, late_by[rank] * parts / static_cast<double>(num_steps)));
       if (MeanOf(costs) > std::max({least, needed, worst.seconds_per_step}))
         worst = {rank, kind.name.collective, kind.name.group, MeanOf(costs),
                  MeanOf(costs) / options.step_seconds};
@@ -93,6 +98,7 @@ TracedHoldUps ByDefinition(const std::vector<KindForTest>& kinds, const HoldUpOp
     if (worst.rank >= 0) expected.found.push_back(worst);
     expected.detectable_share = std::min(expected.detectable_share, detectable / options.step_seconds);
   }
+  expected.detectable_share = std::max(expected.detectable_share, hidden / options.step_seconds);
   std::sort(expected.found.begin(), expected.found.end(),
             [](const auto& a, const auto& b) { return a.seconds_per_step > b.seconds_per_step; });
   return expected;

@@ -26,11 +26,17 @@ bool HoldsOthersUp(const ArrivalStats& arrivals) {
 // Says of a run in which nobody is named what would have been found, or why that is not known.
 void AnswerNobody(const ClusterStats& stats, Answer* answer) {
   const ArrivalStats* most = &stats.arrivals(0);
-  double detectable = std::numeric_limits<double>::infinity();
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  double detectable = kNever;
+  // A rank is late at one of them, which need not be the one that tells most; but not by more than it is.
+  double hidden = 0;
   for (const ArrivalStats& arrivals : stats.arrivals()) {
     if (arrivals.num_intervals() > most->num_intervals()) most = &arrivals;
-    if (arrivals.has_detectable_share()) detectable = std::min(detectable, arrivals.detectable_share());
+    const double at_it = arrivals.has_detectable_share() ? arrivals.detectable_share() : kNever;
+    detectable = std::min(detectable, at_it);
+    hidden = std::max(hidden, std::min(at_it, arrivals.most_caused_share()));
   }
+  detectable = std::max(detectable, hidden);
   constexpr int64_t kFewest = SteadyTimeRecorder::kMinBlocks * SteadyTimeRecorder::kBaseLength;
   std::string why;
   if (!stats.missing_ranks().empty()) {

@@ -109,6 +109,14 @@ TEST(WaitingAnswer, ClearsNobodyWhereNobodyWouldHaveBeenFound) {
           true)
           .sentences(),
       ElementsAre("no rank holds the others up (one that costs 10% of an iteration would have shown)"));
+  // At the collective that tells less, no rank was late by more than it was.
+  for (const auto& [caused, shown] : {std::pair(0.05, "10%"), {0.15, "15%"}, {0.9, "30%"}}) {
+    const ClusterStats stats =
+        Stats(absl::StrCat("arrivals { num_intervals: 50 detectable_share: 0.1 most_caused_share: 0.9 } "
+                           "arrivals { num_intervals: 50 detectable_share: 0.3 most_caused_share: ",
+                           caused, " }"));
+    EXPECT_THAT(AnswerWaiting(stats, true, true).sentences(0), HasSubstr(absl::StrCat("costs ", shown)));
+  }
 }
 
 TEST(WaitingAnswer, SaysWhatIsMissingWhereNothingWasMeasured) {
