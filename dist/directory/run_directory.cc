@@ -80,6 +80,21 @@ bool IsOneFile(const std::string& a, const std::string& b) {
   return a == b || std::filesystem::equivalent(a, b, error);
 }
 
+// By the number of the window.
+std::map<int, std::string> TorchTracesByWindow(const std::string& run_dir, int rank) {
+  const std::string dir = RankDirectory(run_dir, rank);
+  std::map<int, std::string> traces;
+  for (const std::string& name : ListDirectory(dir).value_or(std::vector<std::string>())) {
+    const size_t dot = name.find(".rank_");
+    if (dot == std::string::npos || name.compare(0, kTorchTrace.size(), kTorchTrace) != 0) continue;
+    std::string number = name.substr(kTorchTrace.size(), dot - kTorchTrace.size());
+    int window = 1;
+    if (!number.empty() && (number[0] != '_' || !absl::SimpleAtoi(number.substr(1), &window))) continue;
+    traces[window] = absl::StrCat(dir, "/", name);
+  }
+  return traces;
+}
+
 std::string InfoPath(const std::string& run_dir) { return run_dir + "/run.json"; }
 
 }  // namespace
@@ -228,18 +243,8 @@ absl::StatusOr<std::vector<int64_t>> ListDumps(const std::string& dumps_dir) {
 }
 
 std::vector<std::string> ListTorchTraces(const std::string& run_dir, int rank) {
-  const std::string dir = RankDirectory(run_dir, rank);
-  std::map<int, std::string> traces;
-  for (const std::string& name : ListDirectory(dir).value_or(std::vector<std::string>())) {
-    const size_t dot = name.find(".rank_");
-    if (dot == std::string::npos || name.compare(0, kTorchTrace.size(), kTorchTrace) != 0) continue;
-    std::string number = name.substr(kTorchTrace.size(), dot - kTorchTrace.size());
-    int window = 1;
-    if (!number.empty() && (number[0] != '_' || !absl::SimpleAtoi(number.substr(1), &window))) continue;
-    traces[window] = absl::StrCat(dir, "/", name);
-  }
   std::vector<std::string> paths;
-  for (const auto& [window, path] : traces) paths.push_back(path);
+  for (const auto& [window, path] : TorchTracesByWindow(run_dir, rank)) paths.push_back(path);
   return paths;
 }
 
@@ -249,6 +254,19 @@ std::map<int, std::string> LatestTorchTraces(const std::string& run_dir) {
   for (const int rank : ListRanks(attempt).value_or(std::vector<int>())) {
     const std::vector<std::string> traces = ListTorchTraces(attempt, rank);
     if (!traces.empty()) latest[rank] = traces.back();
+  }
+  return latest;
+}
+
+std::map<int, std::string> TorchTracesOfOneWindow(const std::string& run_dir) {
+  std::map<int, std::string> latest = LatestTorchTraces(run_dir);
+  const std::string attempt = LatestAttempt(run_dir);
+  std::map<int, std::map<int, std::string>> by_window;
+  for (const auto& [rank, unused_path] : latest) {
+    for (const auto& [window, path] : TorchTracesByWindow(attempt, rank)) by_window[window][rank] = path;
+  }
+  for (auto window = by_window.rbegin(); window != by_window.rend(); ++window) {
+    if (window->second.size() == latest.size()) return window->second;
   }
   return latest;
 }

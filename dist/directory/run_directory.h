@@ -98,6 +98,8 @@ absl::StatusOr<std::vector<int64_t>> ListDumps(const std::string& dumps_dir);
 std::vector<std::string> ListTorchTraces(const std::string& run_dir, int rank);
 // The latest of each rank that has one, by rank; of the latest start of the job.
 std::map<int, std::string> LatestTorchTraces(const std::string& run_dir);
+// The same, of the latest window of which all of these ranks have one; where there is none, as above.
+std::map<int, std::string> TorchTracesOfOneWindow(const std::string& run_dir);
 
 // Returns true if a rank of the latest start of a job left any.
 bool HasDumps(const std::string& run_dir);

@@ -69,6 +69,12 @@ TEST_F(RunDirectoryTest, TracesOfTheProgramAreListedInTheirOrder) {
               ElementsAre(Pair(1, rank_1 + "torch_10.rank_00001.json"),
                           Pair(2, RankDirectory(attempt, 2) + "/torch.rank_00002.json")));
   EXPECT_TRUE(LatestTorchTraces(run_dir_ + "/none").empty());
+  EXPECT_THAT(TorchTracesOfOneWindow(run_dir_),
+              ElementsAre(Pair(1, rank_1 + "torch.rank_00001.json"),
+                          Pair(2, RankDirectory(attempt, 2) + "/torch.rank_00002.json")));
+  std::filesystem::remove(rank_1 + "torch.rank_00001.json");
+  EXPECT_EQ(TorchTracesOfOneWindow(run_dir_), LatestTorchTraces(run_dir_));
+  EXPECT_TRUE(TorchTracesOfOneWindow(run_dir_ + "/none").empty());
 }
 
 TEST_F(RunDirectoryTest, AStartAnewGetsAnAttemptOfItsOwn) {

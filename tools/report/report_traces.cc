@@ -287,7 +287,7 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
 
 void AddTorchTraces(const std::string& run_dir, bool with_pictures, Document* document) {
   std::vector<std::string> paths;
-  for (const auto& [rank, path] : LatestTorchTraces(run_dir)) paths.push_back(path);
+  for (const auto& [rank, path] : TorchTracesOfOneWindow(run_dir)) paths.push_back(path);
   if (paths.empty()) return;
   absl::StatusOr<Document> traces = ReportTraces(run_dir, paths, /*with_timeline=*/false);
   if (!traces.ok()) {
