@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
@@ -154,7 +155,9 @@ absl::StatusOr<std::string> TraceOfRun(const std::string& run_dir, const std::ve
     return absl::InvalidArgumentError(
         absl::StrCat(run_dir, ": one rank's trace is read, and --ranks names ", ranks.size()));
   }
-  const auto trace = ranks.empty() ? traces.begin() : traces.find(static_cast<int>(ranks[0]));
+  const auto trace = std::find_if(traces.begin(), traces.end(), [&](const auto& of_rank) {
+    return ranks.empty() || of_rank.first == ranks[0];
+  });
   if (trace == traces.end())
     return absl::NotFoundError(absl::StrCat(run_dir, ": rank ", ranks[0], " has no trace of torch.profiler"));
   if (traces.size() > 1 && ranks.empty()) {
