@@ -1,6 +1,7 @@
 #include "ott/dist/stats/rank_groups.h"
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -20,8 +21,14 @@ absl::StatusOr<RankGroups> GroupsOfRanks(const StopwatchConfig& config, const Ra
   }
   // Entries along the same axes have groups of their own.
   std::map<std::string, int> num_entries;
+  std::set<std::string> measurements;
   for (const CollectiveGroups& collective : config.collective_groups()) {
     OTT_ASSIGN_OR_RETURN(const RanksAlong along, meshes.Along(collective.along(), "collective_groups"));
+    for (const std::string& measurement : collective.measurements()) {
+      if (measurements.insert(measurement).second) continue;
+      return absl::InvalidArgumentError(absl::StrCat("collective_groups: \"", measurement,
+                                                     "\" is there twice, and has one group of ranks"));
+    }
     const std::string along_axes = absl::StrJoin(collective.along(), "+");
     const int entry = ++num_entries[along_axes];
     const std::string entry_name = entry == 1 ? along_axes : absl::StrCat(along_axes, "#", entry);

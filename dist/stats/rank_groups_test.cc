@@ -54,5 +54,16 @@ TEST(GroupsOfRanks, AnAxisThatIsNoneIsNamedWithTheField) {
   }
 }
 
+TEST(GroupsOfRanks, AMeasurementThatIsThereTwiceIsNamed) {
+  const auto config = Parse<Config>("mesh { axes { name: 'data' size: 2 } }");
+  const absl::Status status = GroupsOfRanks(Parse<StopwatchConfig>(R"(
+      collective_groups { along: 'data' measurements: [ 'a', 'b' ] }
+      collective_groups { measurements: 'b' })"),
+                                            *RankMeshes::Create(config.mesh(), 2))
+                                  .status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("collective_groups: \"b\" is there twice"));
+}
+
 }  // namespace
 }  // namespace ott
