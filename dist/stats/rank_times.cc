@@ -187,4 +187,8 @@ std::optional<double> RankTimes::ExcessOf(int rank) const {
   return suspect ? std::make_optional(suspect->excess.seconds_of_run) : std::nullopt;
 }
 
+double RankTimes::MostExcessOfOthers() const {
+  return longest_.empty() ? 0 : std::max(0.0, MakeSuspect(longest_.back()).excess.seconds_of_run);
+}
+
 }  // namespace ott

@@ -65,6 +65,8 @@ class RankTimes {
   // Returns what the rank takes longer than the others in the mean of all iterations; all of it if no other
   // does this. nullopt if Of() is.
   std::optional<double> ExcessOf(int rank) const;
+  // Returns what a rank that is not among those that are kept takes longer at most, in the same sense.
+  double MostExcessOfOthers() const;
 
  private:
   void Bound();

@@ -135,6 +135,10 @@ std::string Describe(const Straggler& slow) {
     return absl::StrCat(works, " (", FormatInterval(slow), "); in everything: ", absl::StrJoin(parts, ", "),
                         in_mean);
   }
+  if (slow.place_is_unknown()) {
+    return absl::StrCat(works, " (", FormatInterval(slow),
+                        "); in which measurement is not known, as the times of few ranks are kept", in_mean);
+  }
   const std::string where = slow.measurement().empty()
                                 ? std::string("outside all measurements")
                                 : absl::StrCat("in \"", EscapeControlCharacters(slow.measurement()), "\"");

@@ -183,6 +183,8 @@ TEST(SlowRankLines, SayWhoIsSlowSinceWhenAndWhyOrWhyNobodyIsNamed) {
            {works + longer + "; in everything: \"a\" (+6 ms), \"b\" (+4 ms)"}},
           {straggler("mean_excess_seconds: 0.002"), {in_mean + "more"}},
           {straggler("mean_excess_seconds: -0.002"), {in_mean + "less"}},
+          {straggler("place_is_unknown: true"),
+           {works + longer + "; in which measurement is not known, as the times of few ranks are kept"}},
           {R"(detectable: 0.0601 cpu_taken { num_watched: 4 num_taken: 1 ranks { rank: 2 host: "vm" share: 0.36 } }
                slow_measurements { name: "attention" rank: 1 host: "vm" slower_by: 0.2 slower_by_low: 0.18
                                    slower_by_high: 0.23 share_of_iteration: 0.25 }

@@ -83,11 +83,16 @@ void LocateExcess(const ClusterSummary& summary, const std::string& group, const
   std::vector<Part> outermost;
   double largest = 0;
   double explained = 0;
+  double hidden = 0;  // at most
   for (const ClusterSummary::Row& measurement : summary.measurements()) {
     const auto times = measurement.times.find(group);
     if (times == measurement.times.end()) continue;
     const std::optional<double> excess = times->second.ExcessOf(straggler.rank());
-    if (!excess) continue;
+    if (!excess) {
+      const bool is_measured = measurement.outermost && measurement.ranks.Contains(straggler.rank());
+      if (is_measured) hidden += times->second.MostExcessOfOthers();
+      continue;
+    }
     largest = std::max(largest, *excess);
     const std::optional<RankTimes::Suspect> suspect = times->second.Of(straggler.rank());
     parts.push_back({&measurement, *excess, suspect ? suspect->entry.time.time.seconds : *excess});
@@ -110,6 +115,10 @@ void LocateExcess(const ClusterSummary& summary, const std::string& group, const
     return;
   }
   if (2 * explained < all) {
+    if (2 * (explained + hidden) >= all) {
+      straggler.set_place_is_unknown(true);
+      return;
+    }
     straggler.set_measurement_excess_seconds(scale * (all - std::max(explained, 0.0)));
     return;
   }

@@ -350,5 +350,46 @@ TEST(SlowRanks, AreWhatTheRulesSay) {
   for (const auto& [what, times] : seen) EXPECT_GE(times, 8) << what;
 }
 
+// Of 12 ranks, rank 9 is in no sample of 8. Two others take longer than it in "a", and as much less in "b".
+TEST(SlowRanks, APlaceThatTheSampleHidesIsNotCalledOutsideAllMeasurements) {
+  for (const bool is_in_a : {true, false}) {
+    ClusterSummary summary;
+    for (int rank = 0; rank < 12; ++rank) {
+      const bool is_other_way = is_in_a && rank < 2;
+      const double more = rank == 9 ? 0.006 : 0;
+      const double a = (is_other_way ? 0.019 : 0.01) + (is_in_a ? more : 0), b = is_other_way ? 0.001 : 0.01;
+      internal::RankReport report;
+      StopwatchStats& stats = *report.mutable_stats();
+      stats.set_rank(rank);
+      stats.set_num_measured_iters(kIterationsOfJob);
+      *stats.mutable_iteration() = InEachOf(kIterationsOfJob, 0.02 + more);
+      const auto set_own = [&](double seconds, OwnTimeStats* own) {
+        SteadyTimeStats& time = *own->mutable_all();
+        time.set_seconds(seconds);
+        time.set_standard_error(1e-5);
+        time.set_degrees_of_freedom(5);
+        time.set_count(kIterationsOfJob);
+      };
+      stats.mutable_own_work()->set_num_watched_iters(kIterationsOfJob);
+      stats.mutable_own_work()->set_cpu_seconds(kIterationsOfJob * 0.001);
+      set_own(0.02 + more, stats.mutable_own_work()->mutable_time());
+      for (const auto& [name, seconds] : {std::pair("a", a), {"b", b}}) {
+        Measurement& measurement = *stats.add_measurements();
+        measurement.set_name(name);
+        measurement.set_outermost(true);
+        *measurement.mutable_per_iteration() = InEachOf(kIterationsOfJob, seconds);
+        set_own(seconds, measurement.mutable_own());
+      }
+      summary.Merge(*ClusterSummary::OfRank(report));
+    }
+    ASSERT_FALSE(is_in_a && summary.measurements().begin()->times.at("").Of(9).has_value());
+    const Straggler straggler = JudgeRanks(summary, 12).straggler();
+    EXPECT_EQ(straggler.rank(), 9);
+    EXPECT_EQ(straggler.measurement(), "");
+    EXPECT_EQ(straggler.place_is_unknown(), is_in_a);
+    EXPECT_NEAR(straggler.measurement_excess_seconds(), is_in_a ? 0 : 0.006, 1e-4);
+  }
+}
+
 }  // namespace
 }  // namespace ott
