@@ -161,14 +161,11 @@ RankTimes::Suspect RankTimes::MakeSuspect(const Entry& entry) const {
           entry.mean_seconds - Median(means)};
 }
 
-std::optional<RankTimes::Suspect> RankTimes::MostSuspicious() const {
-  std::optional<Suspect> most;
-  if (num_ranks_ < 2) return most;
-  for (const Entry& entry : longest_.empty() ? sample_ : longest_) {
-    const Suspect suspect = MakeSuspect(entry);
-    if (!most || suspect.excess.PValue() < most->excess.PValue()) most = suspect;
-  }
-  return most;
+std::vector<RankTimes::Suspect> RankTimes::Suspects() const {
+  std::vector<Suspect> suspects;
+  if (num_ranks_ < 2) return suspects;
+  for (const Entry& entry : longest_.empty() ? sample_ : longest_) suspects.push_back(MakeSuspect(entry));
+  return suspects;
 }
 
 std::optional<RankTimes::Suspect> RankTimes::Of(int rank) const {

@@ -58,8 +58,8 @@ class RankTimes {
     double mean_excess = 0;
   };
 
-  // Returns the rank that exceeds the others most surely; nullopt for fewer than two.
-  std::optional<Suspect> MostSuspicious() const;
+  // Returns the ranks that may be slow: all, of more than kMaxSample the longest; none for fewer than two.
+  std::vector<Suspect> Suspects() const;
   // Returns that of one rank; nullopt if it is not among those that are kept, or alone.
   std::optional<Suspect> Of(int rank) const;
   // Returns what the rank takes longer than the others in the mean of all iterations; all of it if no other

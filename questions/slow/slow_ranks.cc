@@ -150,14 +150,14 @@ void FindStraggler(const ClusterSummary& summary, double error, ClusterStats& st
   double detectable = 0;
   for (const auto& [group, times] : summary.work().times) {
     num_known += times.num_ranks();
-    const std::optional<RankTimes::Suspect> suspect = times.MostSuspicious();
-    if (!suspect) continue;
-    any_suspect = true;
-    detectable = std::max(detectable, Relative(Detectable(*suspect, level, min_seconds), suspect->excess));
-    if (!StandsOut(*suspect, level, min_seconds)) continue;
-    if (most && most->excess.seconds >= suspect->excess.seconds) continue;
-    most = suspect;
-    group_of_most = group;
+    for (const RankTimes::Suspect& suspect : times.Suspects()) {
+      any_suspect = true;
+      detectable = std::max(detectable, Relative(Detectable(suspect, level, min_seconds), suspect.excess));
+      if (!StandsOut(suspect, level, min_seconds)) continue;
+      if (most && most->excess.seconds_of_run >= suspect.excess.seconds_of_run) continue;
+      most = suspect;
+      group_of_most = group;
+    }
   }
   if (!most) {
     // If no waiting is known, it counts as work, and all work as long. Ranks of which too little was measured
@@ -216,8 +216,13 @@ void FindSlowMeasurements(const ClusterSummary& summary, double error, ClusterSt
   std::vector<SlowMeasurement> found;
   for (const ClusterSummary::Row& measurement : summary.measurements()) {
     for (const auto& [unused_group, times] : measurement.times) {
-      const std::optional<RankTimes::Suspect> suspect = times.MostSuspicious();
-      if (!suspect || !StandsOut(*suspect, level, min_seconds)) continue;
+      // A smaller excess may be surer, and hides no larger one.
+      std::optional<RankTimes::Suspect> suspect;
+      for (const RankTimes::Suspect& other : times.Suspects()) {
+        if (!StandsOut(other, level, min_seconds)) continue;
+        if (!suspect || other.excess.seconds_of_run > suspect->excess.seconds_of_run) suspect = other;
+      }
+      if (!suspect) continue;
       // The verdict on the work says it already.
       if (stats.straggler().measurement() == measurement.name &&
           stats.straggler().rank() == suspect->entry.rank) {

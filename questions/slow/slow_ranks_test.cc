@@ -203,10 +203,10 @@ class RanksByDefinition {
     int64_t without_times = stats_.num_ranks();
     for (const auto& [group, times] : summary_.work().times) {
       without_times -= times.num_ranks();
-      const std::optional<Suspect> suspect = times.MostSuspicious();
-      if (!suspect) continue;
-      detectable = std::max(detectable.value_or(0), rule.Detectable(*suspect));
-      if (rule.Names(*suspect)) named.emplace_back(group, *suspect);
+      for (const Suspect& suspect : times.Suspects()) {
+        detectable = std::max(detectable.value_or(0), rule.Detectable(suspect));
+        if (rule.Names(suspect)) named.emplace_back(group, suspect);
+      }
     }
     const bool any_collective = std::any_of(stats_.measurements().begin(), stats_.measurements().end(),
                                             [](const auto& row) { return row.collective(); });
@@ -214,9 +214,10 @@ class RanksByDefinition {
       if (detectable && any_collective && without_times == 0) stats_.set_detectable(*detectable);
       return;
     }
-    const auto& [group, most] = *std::max_element(
-        named.begin(), named.end(),
-        [](const auto& a, const auto& b) { return a.second.excess.seconds < b.second.excess.seconds; });
+    const auto& [group, most] =
+        *std::max_element(named.begin(), named.end(), [](const auto& a, const auto& b) {
+          return a.second.excess.seconds_of_run < b.second.excess.seconds_of_run;
+        });
     Straggler& straggler = *stats_.mutable_straggler();
     SetExcess(most, straggler);
     straggler.set_median_work_seconds(most.excess.of_others);
@@ -278,8 +279,15 @@ class RanksByDefinition {
     std::vector<SlowMeasurement> named;
     for (const ClusterSummary::Row& row : summary_.measurements()) {
       for (const auto& [group, times] : row.times) {
-        const std::optional<Suspect> suspect = times.MostSuspicious();
-        if (!suspect || !rule.Names(*suspect)) continue;
+        std::vector<Suspect> suspects = times.Suspects();
+        suspects.erase(std::remove_if(suspects.begin(), suspects.end(),
+                                      [&](const Suspect& suspect) { return !rule.Names(suspect); }),
+                       suspects.end());
+        if (suspects.empty()) continue;
+        const auto suspect =
+            std::max_element(suspects.begin(), suspects.end(), [](const Suspect& a, const Suspect& b) {
+              return a.excess.seconds_of_run < b.excess.seconds_of_run;
+            });
         if (row.name == straggler.measurement() && suspect->entry.rank == straggler.rank()) continue;
         SlowMeasurement& slow = named.emplace_back();
         slow.set_name(row.name);
@@ -348,6 +356,43 @@ TEST(SlowRanks, AreWhatTheRulesSay) {
               stats.straggler().has_since_iteration() ? stats.straggler().since_iteration() : kFirst);
   }
   for (const auto& [what, times] : seen) EXPECT_GE(times, 8) << what;
+}
+
+// Rank 1 surely takes longer, by little; rank 3 by much, and it varies.
+TEST(SlowRanks, ASureButSmallExcessHidesNoLargerOne) {
+  for (const double standard_error : {6e-4, 3e-3}) {
+    ClusterSummary summary;
+    for (int rank = 0; rank < 4; ++rank) {
+      internal::RankReport report;
+      StopwatchStats& stats = *report.mutable_stats();
+      const double seconds = rank == 1 ? 0.0203 : rank == 3 ? 0.026 : 0.02;
+      stats.set_rank(rank);
+      stats.set_num_measured_iters(kIterationsOfJob);
+      *stats.mutable_iteration() = InEachOf(kIterationsOfJob, 0.03);
+      stats.mutable_own_work()->set_num_watched_iters(kIterationsOfJob);
+      stats.mutable_own_work()->set_cpu_seconds(kIterationsOfJob * 0.001);
+      Measurement& wait = *stats.add_measurements();
+      wait.set_name("wait");
+      wait.set_collective(true);
+      *wait.mutable_per_iteration() = InEachOf(kIterationsOfJob, 0.03 - seconds);
+      Measurement& forward = *stats.add_measurements();
+      forward.set_name("forward");
+      *forward.mutable_per_iteration() = InEachOf(kIterationsOfJob, seconds);
+      for (SteadyTimeStats* const time :
+           {stats.mutable_own_work()->mutable_time()->mutable_all(), forward.mutable_own()->mutable_all()}) {
+        time->set_seconds(seconds);
+        time->set_standard_error(rank == 3 ? standard_error : 1e-6);
+        time->set_degrees_of_freedom(15);
+        time->set_count(kIterationsOfJob);
+      }
+      summary.Merge(*ClusterSummary::OfRank(report));
+    }
+    const ClusterStats stats = JudgeRanks(summary, 4);
+    EXPECT_EQ(stats.has_straggler(), standard_error < 1e-3);
+    EXPECT_EQ(stats.straggler().rank(), standard_error < 1e-3 ? 3 : 0);
+    // Where nobody is named, nobody is said to be as fast as the others.
+    EXPECT_EQ(stats.detectable() > 0.3, standard_error > 1e-3) << stats.detectable();
+  }
 }
 
 // Of 12 ranks, rank 9 is in no sample of 8. Two others take longer than it in "a", and as much less in "b".
