@@ -261,6 +261,7 @@ const tests = {
 
   async 'What is selected in one picture is selected in all'(browser) {
     const {page, close} = await open(browser, 'known');
+    assert.strictEqual((await page.$$('.selected-row')).length, 0, 'selected before anybody selects');
     await clickOn(page, '#iterations circle.outlier');
     assert.deepStrictEqual(await texts(page, '#selection button'), ['rank 1 \u00d7', 'iteration 25 \u00d7', 'Let go of all']);
     assert.strictEqual((await page.$$('#heat_map rect.selected-row')).length, 2);

@@ -19,7 +19,8 @@ function drawBars(node, width, rows, {formatX, maximum, minimum = 0, textShare =
   const marks = [];
   rows.forEach((row, index) => {
     const line = group.append('g').attr('class', 'bar').attr('data-label', row.label).attr('transform', `translate(0,${index * rowHeight})`);
-    const isSelected = row.select && Object.keys(row.select).every(key => selection[key] === row.select[key]);
+    const keys = Object.keys(row.select || {});
+    const isSelected = keys.length > 0 && keys.every(key => selection[key] === row.select[key]);
     line.append('text').attr('x', -8).attr('y', 15).attr('text-anchor', 'end').attr('font-weight', isSelected || row.isHeading ? 700 : 400)
         .text(fit(row.label, margin.left - 12));
     let start = 0;
