@@ -326,16 +326,6 @@ TEST_F(StopwatchTest, MisuseIsLoggedAndCountedByKind) {
   EXPECT_EQ(table.find("FinishIter()"), table.rfind("FinishIter()"));
 }
 
-TEST_F(StopwatchTest, MisuseOfANameThatIsNoUtf8CanBeReadBack) {
-  Enable();
-  ::testing::internal::CaptureStderr();
-  stopwatch_.End("a\xff");
-  ::testing::internal::GetCapturedStderr();
-  StopwatchStats read;
-  EXPECT_TRUE(read.ParseFromString(Stats().SerializeAsString()));
-  EXPECT_THAT(Misuses(), ElementsAre("End(\"a\\xff\") without Start"));
-}
-
 TEST(StopwatchOfThisProcess, MeasuresInAChildThatIsForkedWhileAnotherThreadReadsIt) {
   ASSERT_TRUE(Stopwatch::Get().Enable({}).ok());
   for (int i = 0; i < 200; ++i) const Stopwatch::Scope scope(std::to_string(i));
@@ -401,6 +391,10 @@ TEST_F(StopwatchTest, AnyNameIsANameAndIsEscapedWhereProtobufDemandsIt) {
     Measure(name, 1);
     EXPECT_EQ(Stats(in_proto).per_interval().count(), 1) << in_proto;
   }
+  ::testing::internal::CaptureStderr();
+  stopwatch_.End("a\xff");
+  ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(Misuses(), ElementsAre("End(\"a\\xff\") without Start"));
   StopwatchStats back;
   EXPECT_TRUE(back.ParseFromString(Stats().SerializeAsString()));
   EXPECT_THAT(stopwatch_.Table(), HasSubstr("two\\nlines"));
