@@ -40,6 +40,7 @@ class RunInTurnTest : public ::testing::Test {
   static std::vector<std::string> Shell(const std::string& script) { return {"sh", "-c", script}; }
 
   std::string ErrorOf(const std::string& a, const std::string& b) {
+    std::filesystem::remove_all(dir_);
     options_.command_a = Shell(a);
     options_.command_b = Shell(b);
     return std::string(RunInTurn(options_, [](const Samples&) { return false; }).status().message());
@@ -175,15 +176,12 @@ TEST_F(RunInTurnTest, WhatRunsLeaveIsOfOneKind) {
   const std::string leave = "cp -r " + source + " {dir}/run";
   options_.max_runs = 2;
   EXPECT_EQ(ErrorOf(leave, leave), "");
-  std::filesystem::remove_all(dir_);
   EXPECT_EQ(ErrorOf(leave, "true"),
             "B, run warm_001 left no run directory, and others did: --measure wall compares "
             "the wall times of both");
-  std::filesystem::remove_all(dir_);
   EXPECT_EQ(ErrorOf("true", leave),
             "B, run warm_001 left a run directory, and others did not: --measure wall "
             "compares the wall times of both");
-  std::filesystem::remove_all(dir_);
   options_.what = WhatToCompare::kWallTime;
   options_.results = "times.jsonl";
   EXPECT_EQ(ErrorOf("true", leave), "");
@@ -201,13 +199,10 @@ TEST_F(RunInTurnTest, WhatRunsLeaveIsOfOneKind) {
   });
   EXPECT_TRUE(of_runs.ok()) << of_runs.status();
   options_.results = "times.jsonl";
-  std::filesystem::remove_all(dir_);
   EXPECT_THAT(ErrorOf("true", "true"), HasSubstr(dir_ + "/warm_a_001/times.jsonl: No such file"));
   // Run directories do not matter if a file has the times.
   const std::string times = R"(printf '{"process":1,"seconds":1}\n' > {dir}/times.jsonl)";
-  std::filesystem::remove_all(dir_);
   EXPECT_EQ(ErrorOf(times, leave + "; " + times), "");
-  std::filesystem::remove_all(dir_);
   EXPECT_THAT(
       ErrorOf(R"(printf '{"process":1,"seconds":1}\n{"process":2,"seconds":1}\n' > {dir}/times.jsonl)",
               "true"),
