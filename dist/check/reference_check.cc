@@ -288,7 +288,8 @@ void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads,
   AddResults(compared, selection_, verdict);
   if (reference->grads && grads != nullptr) {
     AddResults(compare("grads", *reference->grads, *grads), selection_, verdict);
-  } else if (reference->grads || grads != nullptr) {
+  } else if (const Value* const lone = reference->grads ? &*reference->grads : grads;
+             lone != nullptr && HasSelected(selection_, "grads", *lone)) {
     Worsen(DIFFERENT, verdict);
     AddReason(grads == nullptr ? "the reference has gradients, this run has none"
                                : "this run has gradients, the reference has none",
