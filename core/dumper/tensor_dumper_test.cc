@@ -119,6 +119,31 @@ TEST_F(TensorDumperTest, OneFormatForAllCanLeaveOutTensorsOrGradients) {
   EXPECT_EQ(manifest.tensors[1].format, DumpFormat::kBinary);
 }
 
+TEST_F(TensorDumperTest, WhatIsAddedForOthersAloneIsNeitherDumpedNorCompared) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.selection.include_globs = {"a"};
+  options.adds_all = true;
+  Enable(options);
+  const auto add = [&] {
+    dumper_.ResetDumpCount();
+    for (const char* const name : {"a", "b"}) Add(name, view_);
+    ASSERT_TRUE(dumper_.AddGradData("b", view_).ok());
+    ASSERT_TRUE(dumper_
+                    .SetGradients([&](auto) {
+                      return std::vector<Gradient>{{Gradient::Kind::kComputed, Tensor{view_, nullptr}}};
+                    })
+                    .ok());
+  };
+  add();
+  DumpNow();
+  EXPECT_FALSE(Read(0).grads.has_value());
+  add();
+  EXPECT_EQ(dumper_.CompareToDumpedData()->verdict(), Verdict::kEqual);
+  dumper_.SetDumpIsCompare({});
+  add();
+  DumpNow();
+}
+
 TEST(TensorDumper, OptionsComeFromTheConfiguration) {
   DumpConfig config;
   const TensorDumperOptions unset = TensorDumper::FromConfig(config);
