@@ -543,15 +543,15 @@ absl::Status TensorDumper::Write(Pending pending, int64_t count) {
     contents.world_size = options.world_size;
     contents.max_bytes = options.max_bytes_per_dump;
     contents.num_json_threads = options.num_json_threads;
-    std::optional<Manifest> reference;
-    if (!options.reference_dir.empty()) {
-      OTT_ASSIGN_OR_RETURN(reference, ReadManifest(DumpDir(options.reference_dir, count)));
-      if (reference.has_value()) contents.reference = &*reference;
-    }
+    // What a reference that cannot be read has is dumped in full.
+    absl::StatusOr<std::optional<Manifest>> reference;
+    if (!options.reference_dir.empty()) reference = ReadManifest(DumpDir(options.reference_dir, count));
+    if (reference.ok() && reference->has_value()) contents.reference = &**reference;
     const std::string dir = DumpDir(options.dir, count);
     OTT_RETURN_IF_ERROR(WriteDump(dir, contents, options.sync));
     if (on_first_dump) on_first_dump(MeasureDump(dir, num_bytes));
-    return absl::OkStatus();
+    if (options.reference_dir.empty() || reference.ok()) return absl::OkStatus();
+    return WithContext(absl::StrCat(dir, " is dumped in full"), reference.status());
   };
   return queue_.has_value() ? queue_->Submit(num_bytes, std::move(write)) : write();
 }

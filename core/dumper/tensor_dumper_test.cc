@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 namespace ott {
 namespace {
 
+using testing::AllOf;
 using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -371,6 +373,13 @@ TEST_F(TensorDumperTest, FullDataIsKeptWhereTheReferenceDiffers) {
   const TreeComparison comparison = CompareDumps(dir_ + "/0", options.dir + "/0");
   EXPECT_EQ(comparison.results[0].comparison.status, CompareStatus::kBitwiseEqual);
   EXPECT_EQ(comparison.first_failure()->path, "other");
+  // Of a reference that was cut off, nothing is lost but room.
+  std::filesystem::resize_file(dir_ + "/0/manifest.json", 10);
+  second.ResetDumpCount();
+  ASSERT_TRUE(second.AddTensorData("same", view_).ok());
+  EXPECT_THAT(std::string(second.Dump().message()),
+              AllOf(HasSubstr("is dumped in full"), HasSubstr(dir_ + "/0/manifest.json")));
+  EXPECT_TRUE(ReadDump(options.dir + "/0")->tensors.map().Find("same")->is_tensor());
 }
 
 TEST_F(TensorDumperTest, BeyondTheLimitOfBytesStatisticsAreDumped) {
