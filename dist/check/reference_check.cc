@@ -106,6 +106,40 @@ void AddResults(const TreeComparison& comparison, const TensorSelection& selecti
   }
 }
 
+// The paths that a run of this configuration dumps; nullopt: all.
+std::optional<Selection> DumpedPaths(const DumpConfig& config) {
+  SelectionOptions options;
+  options.include_globs = {config.include_globs().begin(), config.include_globs().end()};
+  options.include_regexes = {config.include_regexes().begin(), config.include_regexes().end()};
+  options.exclude_globs = {config.exclude_globs().begin(), config.exclude_globs().end()};
+  options.exclude_regexes = {config.exclude_regexes().begin(), config.exclude_regexes().end()};
+  if (options.include_globs.empty() && options.include_regexes.empty() && options.exclude_globs.empty() &&
+      options.exclude_regexes.empty()) {
+    return std::nullopt;
+  }
+  absl::StatusOr<Selection> selection = Selection::Create(std::move(options));
+  return selection.ok() ? std::optional<Selection>(*std::move(selection)) : std::nullopt;
+}
+
+// The tree as TensorDumper leaves it to a dump; nullopt if it had tensors and none of them is left.
+std::optional<Value> KeepDumped(const Selection& dumped, const std::string& path, const Value& tree) {
+  if (tree.is_tensor()) return dumped.WantsPath(path) ? std::optional<Value>(tree) : std::nullopt;
+  if (tree.is_list()) {
+    Value::List list;
+    for (size_t i = 0; i < tree.list().size(); ++i)
+      list.push_back(KeepDumped(dumped, JoinPath(path, absl::StrCat(i)), tree.list()[i]).value_or(Value()));
+    return list;
+  }
+  if (!tree.is_map()) return tree;
+  ValueMap map;
+  for (const auto& [name, child] : tree.map()) {
+    if (std::optional<Value> kept = KeepDumped(dumped, JoinPath(path, name), child))
+      map.Insert(name, *std::move(kept));
+  }
+  if (map.empty() && !tree.map().empty()) return std::nullopt;
+  return map;
+}
+
 // Returns true for a map that is no tensor's stand-in.
 bool IsMapOfTensors(const Value& tree) {
   return tree.is_map() && StatisticsOf(tree) == nullptr && ImageOf(tree) == nullptr;
@@ -197,6 +231,7 @@ absl::StatusOr<ReferenceCheck> ReferenceCheck::Create(const CrossCheckConfig& co
   } else if (check.enabled()) {
     check.reference_ = ReadRunInfo(check.config().reference_run());
   }
+  if (check.reference_.ok()) check.dumped_ = DumpedPaths(check.reference_->config().dump());
   return check;
 }
 
@@ -311,7 +346,15 @@ CrossCheckVerdict ReferenceCheck::Check(int64_t iteration, int rank, const Value
                                         const absl::Status& problem) const {
   CrossCheckVerdict verdict = Start(iteration, rank);
   if (!problem.ok()) AddReason(std::string(problem.message()), verdict);
-  if (verdict.reason().empty()) Compare(rank, tensors, grads, verdict);
+  if (!verdict.reason().empty()) return verdict;
+  if (!dumped_.has_value()) {
+    Compare(rank, tensors, grads, verdict);
+    return verdict;
+  }
+  // A run adds tensors for its checks that no run dumps.
+  const Value kept = KeepDumped(*dumped_, "", tensors).value_or(ValueMap());
+  const std::optional<Value> kept_grads = grads == nullptr ? std::nullopt : KeepDumped(*dumped_, "", *grads);
+  Compare(rank, kept, kept_grads.has_value() ? &*kept_grads : nullptr, verdict);
   return verdict;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
 #include "ott/core/compare/compare.h"
+#include "ott/core/dump/selection.h"
 #include "ott/core/tensor/value.h"
 #include "ott/dist/check/cross_check.pb.h"
 #include "ott/dist/check/tensor_selection.h"
@@ -35,8 +36,9 @@ class ReferenceCheck {
   bool enabled() const { return !config().reference_run().empty(); }
 
   // Compares with REFERENCE/rank_<rank>/dumps/<iteration>, rank being this one or what config.reference_ranks
-  // says. grads: null if there are none. The verdict has TensorName()s of core/dump/dump_files.h. problem:
-  // why there are no tensors, which is then the verdict's reason.
+  // says. grads: null if there are none. Tensors that the reference's configuration selects for no dump are
+  // left out. The verdict has TensorName()s of core/dump/dump_files.h. problem: why there are no tensors,
+  // which is then the verdict's reason.
   CrossCheckVerdict Check(int64_t iteration, int rank, const Value& tensors, const Value* grads,
                           const absl::Status& problem = absl::OkStatus()) const;
   // Return the rank, and the dump, of the reference that a rank's is compared with.
@@ -64,6 +66,8 @@ class ReferenceCheck {
   CompareOptions options_;
   std::optional<ToleranceFile> tolerances_;
   absl::StatusOr<RunInfo> reference_;
+  // The paths that the reference dumps; nullopt: all.
+  std::optional<Selection> dumped_;
 };
 
 }  // namespace ott

@@ -312,6 +312,27 @@ TEST_F(ReferenceCheckTest, WhatCannotBeReachedIsNotComparedAndSaysWhy) {
   }
 }
 
+TEST_F(ReferenceCheckTest, WhatTheReferenceSelectsForNoDumpIsLeftOut) {
+  RunInfo info = ReadRunInfo(dir_).value();
+  info.mutable_config()->mutable_dump()->add_include_globs("weights.*");
+  info.mutable_config()->mutable_dump()->add_exclude_regexes(".*bias");
+  ASSERT_TRUE(WriteRunInfo(dir_, info).ok());
+  const TensorView experts(experts_.data(), {4, 6}), bias(bias_.data(), {2});
+  Write(ValueMap{{"weights", ValueMap{{"experts", experts}}}});
+  const auto check = ReferenceCheck::Create(Config(""), RankMeshes(1));
+  const Value grads = ValueMap{{"bias", bias}};
+  for (const float change : {0.0f, 1.0f}) {
+    std::vector<float> changed = experts_;
+    changed[3] += change;
+    const Value tensors =
+        ValueMap{{"batch", bias},
+                 {"weights", ValueMap{{"experts", TensorView(changed.data(), {4, 6})}, {"bias", bias}}}};
+    const CrossCheckVerdict verdict = check->Check(kIteration, 0, tensors, &grads);
+    EXPECT_EQ(verdict.outcome(), change == 0 ? BITWISE_EQUAL : DIFFERENT) << FormatVerdict(verdict);
+    EXPECT_EQ(verdict.num_tensors(), 1);
+  }
+}
+
 TEST_F(ReferenceCheckTest, EachTensorOfAListIsCompared) {
   const float other[] = {0.25f, 0.5f};
   const auto tree = [&](int changed) -> Value {
