@@ -101,7 +101,7 @@ Expected Expect(const std::vector<T>& reference, const std::vector<T>& current, 
     const bool both_nan = std::isnan(a) && std::isnan(b);
     const bool is_equal = a == b || (both_nan && tolerance.nan_equal);
     const bool is_finite = std::isfinite(a) && std::isfinite(b);
-    bool matches = tolerance.bitwise ? same_bits : is_equal;
+    bool matches = tolerance.bitwise ? same_bits || (both_nan && tolerance.nan_equal) : is_equal;
     for (const int side : {0, 1}) {
       expected.num_nan[side] += std::isnan(side == 0 ? a : b);
       expected.num_inf[side] += std::isinf(side == 0 ? a : b);
@@ -149,7 +149,7 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
   Random random(seed);
   std::normal_distribution<double> normal;
   const double smallest = sizeof(T) == 8 ? 5e-324 : sizeof(T) == 4 ? 1e-45 : 6e-8;
-  const double specials[] = {0, -0.0, std::nan(""), kInfinity, -kInfinity, smallest};
+  const double specials[] = {0, -0.0, std::nan(""), -std::nan(""), kInfinity, -kInfinity, smallest};
   const double unit = std::is_integral_v<T> ? 1000 : 1;
   for (int trial = 0; trial < num_trials; ++trial) {
     // Around the kernels' blocks.

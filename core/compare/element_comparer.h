@@ -406,10 +406,9 @@ class Comparer : public PartFigures {
     result_.num_inf_current += inf_current;
 
     if (nan_reference || nan_current || inf_reference || inf_current) {
-      const bool match = options_.tolerance.bitwise ? same_bits
-                         : nan_reference || nan_current
-                             ? nan_reference && nan_current && options_.tolerance.nan_equal
-                             : EqualValues(reference, current);
+      const bool nan_match = nan_reference && nan_current && options_.tolerance.nan_equal;
+      const bool match =
+          nan_match || (options_.tolerance.bitwise ? same_bits : EqualValues(reference, current));
       if (!match) {
         result_.passing_atol = result_.passing_rtol = kInfinity;
         ++result_.num_mismatched;

@@ -21,8 +21,9 @@ struct Tolerance {
   double rtol = 0;
   // NaN matches NaN, whatever its payload.
   bool nan_equal = false;
-  // Only equal bits match: -0.0 does not match 0.0, and the other fields are not used. Where different dtypes
-  // are compared as numbers, equal numbers of the same sign match, and NaN matches NaN.
+  // Only equal bits match, but for NaN with nan_equal: -0.0 does not match 0.0, and atol and rtol are not
+  // used. Where different dtypes are compared as numbers, equal numbers of the same sign match, and NaN
+  // matches NaN.
   bool bitwise = false;
 };
 

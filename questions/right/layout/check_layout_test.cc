@@ -1,5 +1,6 @@
 #include "ott/questions/right/layout/check_layout.h"
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -151,6 +152,12 @@ TEST(RankDump, WhatStandsForATensorStandsAlone) {
   EXPECT_EQ(dump.tensors()[0].problem, "was dumped as statistics, without its elements");
   EXPECT_EQ(dump.tensors()[1].path, "b.tensor_statistics");
   EXPECT_EQ(dump.tensors()[1].problem, "");
+}
+
+TEST_F(CheckLayoutTest, NaNInBothRunsIsNoDifferenceWhateverItsBits) {
+  const float nan = std::nanf("");
+  WriteRuns({ValueMap{{"w", Floats({2}, {nan, 1})}}}, {ValueMap{{"w", Floats({2}, {-nan, 1})}}});
+  EXPECT_EQ(Check("").outcome(), WITHIN_TOLERANCE) << text_;
 }
 
 TEST_F(CheckLayoutTest, UnevenPartsFollowEachOtherWithoutTheirPadding) {
