@@ -154,10 +154,13 @@ TEST(RankDump, WhatStandsForATensorStandsAlone) {
   EXPECT_EQ(dump.tensors()[1].problem, "");
 }
 
-TEST_F(CheckLayoutTest, NaNInBothRunsIsNoDifferenceWhateverItsBits) {
+TEST_F(CheckLayoutTest, NaNInBothRunsIsNoDifferenceWithinATolerance) {
   const float nan = std::nanf("");
   WriteRuns({ValueMap{{"w", Floats({2}, {nan, 1})}}}, {ValueMap{{"w", Floats({2}, {-nan, 1})}}});
-  EXPECT_EQ(Check("").outcome(), WITHIN_TOLERANCE) << text_;
+  EXPECT_EQ(Check("").outcome(), DIFFERENT) << text_;
+  LayoutOptions options;
+  options.tolerance.emplace().atol = 1;
+  EXPECT_EQ(Check("", options).outcome(), WITHIN_TOLERANCE) << text_;
 }
 
 TEST_F(CheckLayoutTest, UnevenPartsFollowEachOtherWithoutTheirPadding) {

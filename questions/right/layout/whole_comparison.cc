@@ -28,7 +28,7 @@ class RunComparer {
     options_.num_worst = 1;
     options_.compare_dtype = a.dtype_known && whole.dtype_known;
     options_.tolerance = tolerance.value_or(Tolerance());
-    options_.tolerance.nan_equal = true;
+    options_.tolerance.nan_equal = tolerance.has_value();
     options_.tolerance.bitwise = !tolerance.has_value() || whole.is_text;
   }
 
