@@ -130,6 +130,24 @@ class UnusualTest(torch_test.ObservedTestCase):
             self.check_sound("compiled_step", train, 0)
         self.assertEqual("no iteration was seen" in said.getvalue(), RANK == 0)
 
+    @unittest.skipUnless(torch_test.IS_2, "PyTorch 1.13 has no torch.compile")
+    def test_a_model_that_is_compiled_late_is_one_graph(self):
+        def train():
+            torch._dynamo.reset()
+            torch._dynamo.utils.counters.clear()
+            torch.manual_seed(3)
+            model = Block()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            compiled = torch.compile(model, fullgraph=True, backend="eager")
+            for i, batch in enumerate(batches(9)):
+                optimizer.zero_grad()
+                loss_of(compiled if i >= 5 else model, batch).backward()
+                optimizer.step()
+            return digest(model), dict(torch._dynamo.utils.counters["stats"])
+
+        self.addCleanup(torch._dynamo.utils.counters.clear)
+        self.check_sound("compiled_late", train, 9, forward=9)
+
     def test_models_and_optimizers_of_single_tasks_are_let_go(self):
         def train():
             torch.manual_seed(3)

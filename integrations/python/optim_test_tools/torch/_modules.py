@@ -75,7 +75,7 @@ class Modules:
 
     @_hooks.guarded
     def _enter(self, module: Any, args: Any) -> None:
-        if get_ident() != self._thread or not self._measures or _hooks.is_compiling():
+        if _hooks.is_compiling() or get_ident() != self._thread or not self._measures:  # the first ends what is traced
             return
         known = self._scopes.get(id(module))
         scope = known[1] if known is not None and known[0]() is module else self._scope_of(module)
@@ -90,7 +90,7 @@ class Modules:
 
     @_hooks.guarded
     def _leave(self, module: Any, args: Any, output: Any) -> None:
-        if get_ident() != self._thread or _hooks.is_compiling():
+        if _hooks.is_compiling() or get_ident() != self._thread:
             return
         if self._take is not None and next(module.children(), None) is None and id(module) in self._names:
             self._take(self._names[id(module)], output)
@@ -121,4 +121,5 @@ class Modules:
 
 def compiles() -> bool:
     dynamo = sys.modules.get("torch._dynamo")
-    return dynamo is not None and bool(dynamo.utils.counters["frames"])
+    # With fullgraph=True no frames are counted.
+    return dynamo is not None and any(bool(dynamo.utils.counters[kind]) for kind in ("frames", "stats"))

@@ -405,7 +405,7 @@ class Observer:
         takes = self.tensors.takes_activations
         if not measures and not takes:
             return
-        seen = self._modules.begin(measures, self.tensors.add_activation if takes else None)
+        seen = not self.sound.compiles and self._modules.begin(measures, self.tensors.add_activation if takes else None)
         if takes and not seen:
             self.say("activations are not dumped: torch.compile() shows no modules")
 

@@ -50,6 +50,11 @@ class Sound:
         """Returns how long the checks took."""
         return self._training.seconds
 
+    @property
+    def compiles(self) -> bool:
+        """Returns True if torch.compile() was called, whose graphs must have no hooks of ours."""
+        return self._training.compiles
+
     def read_values_every(self, iterations: int) -> None:
         """Where that takes too long, it is done less often."""
         self._training.values_every = iterations

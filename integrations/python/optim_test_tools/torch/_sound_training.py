@@ -24,7 +24,7 @@ def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         training: Training = self._training
-        if not training.is_on:
+        if _hooks.is_compiling() or not training.is_on:  # the first ends what is traced
             return None
         begin = time.perf_counter()
         try:
