@@ -67,7 +67,7 @@ class Replicas:
                     training.record.not_checked(rule, _REPLICAS_UNKNOWN)
         if training.values_every > 1:
             for rule in ("nonfinite_gradient", "gradients_differ", "replicas_differ"):
-                training.record.not_checked(rule, f"values were looked at in every {training.values_every}th iteration at the end")
+                training.record.not_checked(rule, f"values were looked at in one of {training.values_every} iterations at the end")
 
     def begin_forward(self, module: Any, root: nn.Module, samples: Sequence[torch.Tensor]) -> None:
         self._add_stepped()
