@@ -448,7 +448,7 @@ class UnusualTest(torch_test.ObservedTestCase):
             return digest(model, own)
 
         every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["state.*"]}}
-        observed = self.check_sound("of_its_own", train, 4, every)
+        observed = self.check_sound("of_its_own", train, 3, every)
         self.assertEqual({json.loads(verdict)["outcome"] for verdict in observed.verdicts()}, {"BITWISE_EQUAL"})
 
     def test_what_is_alike_on_all_ranks_on_purpose_is_no_batch(self):
@@ -518,9 +518,29 @@ class UnusualTest(torch_test.ObservedTestCase):
                 optimizer.step()
             return digest(model, own)
 
-        observed = self.check_sound("of_one_rank", train, 5)
+        observed = self.check_sound("of_one_rank", train, 4)
         outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
-        self.assertEqual(outcomes, ["BITWISE_EQUAL", "NOT_COMPARED"])
+        self.assertEqual(outcomes, ["BITWISE_EQUAL", "ALL_DISTINCT"])
+
+    def test_what_one_rank_alone_trains_is_of_no_iteration(self):
+        def train():
+            model, optimizer = torch_test.make()
+            own = nn.Linear(16, 4)
+            its = torch.optim.SGD(own.parameters(), lr=0.1)
+            for i, batch in enumerate(batches(4)):
+                if RANK == 0 and i != 2:
+                    its.zero_grad()
+                    loss_of(own, batch).backward()
+                    its.step()
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model, own)
+
+        every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["state.*", "parameters.head.*"], "distinct": ["data.*"]}}
+        observed = self.check_sound("probe", train, 4, every, dist__gradients=4)
+        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
+        self.assertEqual(outcomes, 4 * ["BITWISE_EQUAL", "ALL_DISTINCT"])
 
     def test_a_thread_that_calls_a_model_first_is_not_the_one_that_trains(self):
         def train():

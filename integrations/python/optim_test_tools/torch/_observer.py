@@ -80,6 +80,9 @@ class Observer:
         self._closure_of: Optional[Any] = None
         self._micro_step = 0
         self._num_steps = 0
+        # Steps of what may be of this rank alone, and whether all passes since the last backward one were; None: there was none.
+        self._num_own_steps = 0
+        self._passes_are_own: Optional[bool] = None
         self.takes_local_gradients = False
 
     # Questions that others ask.
@@ -390,6 +393,7 @@ class Observer:
         # Samples of the rank's own are neither those of an evaluation with gradients, nor what a model outside of
         # DistributedDataParallel gets, nor a single number.
         is_replica = bool(self.models.ddps_of(module)) or not self.models.ddps()
+        self._passes_are_own = self._passes_are_own is not False and not is_replica and self.models.is_apart(module.parameters())
         has_samples = is_replica and module.training and any(map(_is_rich, inputs))
         self.operations.add("batch", "load", "", [], inputs)
         self.sound.begin_forward(module, inputs, has_samples)
@@ -419,8 +423,10 @@ class Observer:
         began = self._begin("backward")
         if began:
             self._before_forward = False
-            self._add_loss(loss)
-            self._micro_step += 1
+            if not self._passes_are_own:
+                self._add_loss(loss)
+                self._micro_step += 1
+            self._passes_are_own = None
             self.sound.begin_backward(loss, kwargs.get("inputs") is not None)
         try:
             return original(*args, **kwargs)
@@ -545,6 +551,9 @@ class Observer:
 
     def _end_iteration_after(self, optimizer: Any) -> None:
         self._num_steps += 1
+        if self.models.may_be_of_one_rank(optimizer):
+            self._num_own_steps += 1
+            return  # other ranks end no iteration with it
         again = any(known is optimizer for known in self._stepped)
         self._stepped.append(optimizer)
         if self._last_optimizer is None:
@@ -564,7 +573,7 @@ class Observer:
         self._parts.end()
         self.operations.end()
         self.tensors.finish_iteration(
-            {"steps": self._num_steps, "micro_steps": self._micro_step, "reductions": self.collectives.num_reductions}
+            {"steps": self._num_steps - self._num_own_steps, "micro_steps": self._micro_step, "reductions": self.collectives.num_reductions}
         )
         self._stepped = []
         self._micro_step = 0

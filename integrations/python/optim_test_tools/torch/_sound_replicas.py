@@ -151,7 +151,7 @@ class Replicas:
             self._fact("rates_differ", "options of optimizers", self._roll("options", self._options[1]))
             if self._modes:
                 self._fact("modes_differ", "modes", self._roll("modes", self._modes))
-            counts = f"{self._training.num_steps} steps, {self._training.collectives.num_reductions} reductions"
+            counts = f"{self._training.num_steps - self._training.num_own_steps} steps, {self._training.collectives.num_reductions} reductions"
             self._fact("reductions_differ", "counts", self._roll("counts", counts))
             # Between two averages of local SGD, ranks differ on purpose.
             shares = self._training.shares_parameters and not self._reductions.was_local

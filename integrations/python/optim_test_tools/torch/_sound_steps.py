@@ -190,6 +190,7 @@ class Steps:
             self._training.find("frozen_parameter_updated", [self._training.name_of(p) for p in moved], seen)
         state.num_steps += 1
         self._training.num_steps += 1
+        self._training.num_own_steps += self._training.models.may_be_of_one_rank(optimizer)
         self._training.stepped = weakref.ref(optimizer)  # the same object for the same optimizer
         recreated = self._recreated.get((type(optimizer), *map(id, parameters_of(optimizer))))
         if recreated is not None:

@@ -93,6 +93,7 @@ class Training:
         self.optimizers: "weakref.WeakKeyDictionary[Any, OptimizerState]" = weakref.WeakKeyDictionary()
         self.num_backwards = 0
         self.num_steps = 0
+        self.num_own_steps = 0  # of optimizers that may be of one rank
         self.num_schedule_steps = 0
         self.num_batches = 0  # of loaders
         self.iterators: Set[int] = set()  # of loaders, that gave batches since the last step

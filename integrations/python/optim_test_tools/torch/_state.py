@@ -6,10 +6,11 @@ import collections
 import ctypes
 import gc
 import hashlib
+import itertools
 import random
 import sys
 import weakref
-from typing import Any, Dict, Iterator, List, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 import torch
 from torch.nn.parameter import is_lazy
@@ -128,6 +129,7 @@ class Models:
         # DistributedDataParallels, in order of making, which is the same on all ranks; and those of each module, by identity.
         self._ddps: List["weakref.ref[Any]"] = []
         self._ddps_of: Dict[int, Tuple["weakref.ref[Any]", List[Any]]] = {}
+        self._shared: Optional[Set[int]] = None  # identities of their parameters
 
     def add_model(self, module: torch.nn.Module) -> None:
         model = _hooks.unwrap(module)
@@ -142,7 +144,7 @@ class Models:
     def add_ddp(self, ddp: Any) -> None:
         if not any(known is ddp for known in self.ddps()):
             self._ddps = [known for known in self._ddps if known() is not None] + [weakref.ref(ddp)]
-            self._ddps_of = {}
+            self._ddps_of, self._shared = {}, None
 
     def ddps(self) -> List[Any]:
         return [ddp for ddp in (reference() for reference in self._ddps) if ddp is not None]
@@ -164,6 +166,19 @@ class Models:
         ddps = self.ddps()
         kept = {id(p) for ddp in ddps for p in _hooks.kept_alike(ddp)}
         return not ddps or any(id(p) in kept for p in _hooks.tensors_in(parameters))
+
+    def may_be_of_one_rank(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Whether a model that is apart learns by it: a probe, or what else rank 0 trains. What no model has may be a master copy."""
+        held = [group["params"] for group in optimizer.param_groups]
+        return self.is_apart(itertools.chain(*held)) and all(id(p) in self._names for p in itertools.chain(*held))
+
+    def is_apart(self, parameters: Iterable[torch.Tensor]) -> bool:
+        """Whether no DistributedDataParallel has any of them, where there is one."""
+        if not self.ddps():
+            return False
+        if self._shared is None:
+            self._shared = {id(p) for ddp in self.ddps() for p in ddp.module.parameters()}
+        return not any(id(p) in self._shared for p in parameters)
 
     def add_root(self, root: torch.nn.Module) -> None:
         """Adds the model whose pass begins the run, and each that is in DistributedDataParallel: before it, where it has none of these,
@@ -196,7 +211,8 @@ class Models:
         """It steps, or is given by the program. Returns whether it is new."""
         is_new = optimizer not in self._optimizers
         if is_new:
-            self._optimizers.add(optimizer, type(optimizer).__name__)
+            kind = type(optimizer).__name__
+            self._optimizers.add(optimizer, f"own {kind}" if self.may_be_of_one_rank(optimizer) else kind)
         if not any(known is optimizer for known in self._stepped):
             self._stepped.append(optimizer)
         return is_new
@@ -269,7 +285,7 @@ class Models:
 
     def learning_rates(self) -> List[float]:
         """Returns those of all groups that stepped in this iteration, but for those that are tensors, which may lie on a device."""
-        rates = [group.get("lr") for optimizer in self._stepped for group in optimizer.param_groups]
+        rates = [group.get("lr") for o in self._stepped if not self.may_be_of_one_rank(o) for group in o.param_groups]
         return [rate for rate in rates if isinstance(rate, (int, float))]
 
     def options(self, only_stepped: bool = False) -> Dict[str, torch.Tensor]:
@@ -279,7 +295,7 @@ class Models:
         """
         found = {}
         for name, optimizer in self._optimizers:
-            if only_stepped and not any(known is optimizer for known in self._stepped):
+            if only_stepped and not any(known is optimizer for known in self._stepped) or self.may_be_of_one_rank(optimizer):
                 continue
             for g, group in enumerate(optimizer.param_groups):
                 for key, value in group.items():
