@@ -296,6 +296,26 @@ class UnusualTest(torch_test.ObservedTestCase):
 
         self.check_sound("in_backward", train, 3, forward=3, backward=3)
 
+    def test_a_search_of_rates_learns_from_the_first_epoch_as_the_training_does(self):
+        def train():
+            model, optimizer = torch_test.make()
+            before = copy.deepcopy((model.module.state_dict(), optimizer.state_dict()))
+            data = torch.utils.data.TensorDataset(torch.randn(32, 16), torch.randint(4, (32,)))
+            sampler = torch.utils.data.distributed.DistributedSampler(data)
+            loader = torch.utils.data.DataLoader(data, 4, sampler=sampler)
+            for epoch in (None, 0, 1):  # None: the search
+                sampler.set_epoch(epoch or 0)
+                for batch in loader:
+                    optimizer.zero_grad()
+                    loss_of(model, batch).backward()
+                    optimizer.step()
+                if epoch is None:
+                    model.module.load_state_dict(before[0])
+                    optimizer.load_state_dict(before[1])
+            return digest(model)
+
+        self.check_sound("search", train, 12)
+
     def test_what_an_exception_held_is_let_go_with_it(self):
         class Fails(torch.autograd.Function):
             @staticmethod

@@ -261,3 +261,4 @@ class Sound:
 
     def optimizer_loads(self) -> None:
         self._schedules.optimizer_loads()
+        self._data.begin_anew()

@@ -60,6 +60,11 @@ class Data:
         self._loader, self._num_batches, self._steps_at_pass = loader, 0, training.num_steps
         self._pass, self._turn, self._alike = [], [], []
 
+    def begin_anew(self) -> None:
+        """Forgets passes: an optimizer gets another state, so what follows learns from the first epoch again, as behind a search of rates."""
+        self._epochs.clear()
+        self._last_pass.clear()
+
     def _check_generators(self, loader: Any) -> None:
         """Looks for a generator that a data set draws from and that each worker gets a copy of."""
         dataset, number = getattr(loader, "dataset", None), getattr(loader, "num_workers", 0)
