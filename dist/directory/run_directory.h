@@ -16,6 +16,8 @@
 //   RUN/rank_00003/op_log.bin             log of operations (core/op_log/op_log.h)
 //   RUN/rank_00003/op_log_2.bin           the same since the run was continued
 //   RUN/rank_00003/op_tensors/<iteration>/  tensors of operations that were kept
+//   RUN/rank_00003/start_1/              the statistics and traces of the first start of a run that was
+//                                         continued
 //   RUN/hang.json                         HangVerdict of the last time that the job stood
 //   RUN/hang.turn                         while a rank looks for why it stands
 //   RUN/attempt_2/                        a whole run directory, of the second start of a job

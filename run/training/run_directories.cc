@@ -1,10 +1,15 @@
 #include "ott/run/training/run_directories.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -37,6 +42,36 @@ absl::StatusOr<std::string> ClaimDirectory(const Communicator& ranks, const Conf
   return dir;
 }
 
+// Returns true for files of a rank that are of one start: they would be mixed with those of the next one.
+bool IsOfOneStart(const std::string& name) {
+  for (const absl::string_view prefix :
+       {"stopwatch.", "iterations.pb", "trace.", "trace_", "torch.", "torch_", "stacks.txt"}) {
+    if (absl::StartsWith(name, prefix)) return true;
+  }
+  return false;
+}
+
+absl::Status SetAside(const std::string& run_dir, int rank) {
+  const std::string dir = RankDirectory(run_dir, rank);
+  std::vector<std::string> paths;
+  if (rank == 0 && PathExists(ClusterStatsPath(run_dir))) paths.push_back(ClusterStatsPath(run_dir));
+  OTT_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(dir));
+  for (const std::string& name : names) {
+    if (IsOfOneStart(name)) paths.push_back(absl::StrCat(dir, "/", name));
+  }
+  if (paths.empty()) return absl::OkStatus();
+  int start = 1;
+  while (PathExists(absl::StrCat(dir, "/start_", start))) ++start;
+  const std::filesystem::path aside = absl::StrCat(dir, "/start_", start);
+  OTT_RETURN_IF_ERROR(MakeDirectories(aside.string()));
+  for (const std::filesystem::path path : paths) {
+    std::error_code error;
+    std::filesystem::rename(path, aside / path.filename(), error);
+    if (error) return absl::UnavailableError(absl::StrCat(path.string(), ": ", error.message()));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status PrepareDirectories(RunFrame& frame) {
@@ -47,6 +82,7 @@ absl::Status PrepareDirectories(RunFrame& frame) {
   OTT_RETURN_IF_ERROR(ranks.Broadcast(0, &*dir, frame.NextDeadline()));
   frame.config.set_run_dir(*dir);
   const absl::Status made = MakeDirectories(RankDirectory(frame.config.run_dir(), ranks.rank()));
+  if (made.ok()) frame.NoteUnwritten(SetAside(*dir, ranks.rank()));
   return AgreeOnStatus(ranks, made, frame.PreparationDeadline());
 }
 

@@ -9,7 +9,8 @@
 namespace ott {
 
 // Claims config.run_dir for this run, or an attempt below it, makes each rank's directory there, and leaves
-// in the frame which it is. Collective.
+// in the frame which it is. In a run that goes on, what the start before left and this one writes anew is set
+// aside in RUN/rank_NNNNN/start_1, or the first start_N that is free. Collective.
 absl::Status PrepareDirectories(RunFrame& frame);
 
 }  // namespace ott

@@ -182,10 +182,23 @@ TEST_F(TrainingRunTest, WithoutConfigurationNothingIsDone) {
 }
 
 TEST_F(TrainingRunTest, ARestartWritesBesideTheRunThatIsThereAndAResumedRunGoesOnInIt) {
+  const std::vector<std::string> of_one_start = {MyDirectory() + "/stopwatch.pb",
+                                                 MyDirectory() + "/iterations.pb",
+                                                 MyDirectory() + "/trace.json", ClusterStatsPath(dir_)};
+  config_.mutable_profile()->set_active(1);
   for (const int64_t start_iteration : {0, 2, 0}) {
     config_.set_start_iteration(start_iteration);
     const auto run = Start();
     ASSERT_NE(run, nullptr);
+    if (start_iteration == 2) {
+      // Statistics of two starts would be mixed until all are written.
+      for (const std::string& path : of_one_start) {
+        EXPECT_FALSE(PathExists(path)) << path;
+        const std::string name = std::filesystem::path(path).filename();
+        EXPECT_EQ(PathExists(MyDirectory() + "/start_1/" + name), name != "cluster_stats.json" || Rank() == 0)
+            << name;
+      }
+    }
     for (int i = 0; i < 2; ++i) {
       EXPECT_EQ(run->iteration(), start_iteration + i);
       ASSERT_TRUE(AddWeights(static_cast<float>(run->iteration())).ok());
