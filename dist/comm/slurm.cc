@@ -52,9 +52,8 @@ std::string FirstOfSlurmNodes(std::string_view nodes) {
   first += nodes.substr(0, nodes.find_first_of(",-]"));
   const size_t close = nodes.find(']');
   if (close == std::string_view::npos) return first;
-  nodes.remove_prefix(close + 1);
-  first += nodes.substr(0, nodes.find(','));
-  return first;
+  // Names may have two ranges, such as rack[0-3]_blade[0-7].
+  return first + FirstOfSlurmNodes(nodes.substr(close + 1));
 }
 
 }  // namespace ott

@@ -14,6 +14,7 @@ TEST(Slurm, TheFirstNodeOfAListIsFound) {
   EXPECT_EQ(FirstOfSlurmNodes("node[07-12,15]"), "node07");
   EXPECT_EQ(FirstOfSlurmNodes("node[3,5]-ib,other"), "node3-ib");
   EXPECT_EQ(FirstOfSlurmNodes("rack[2]"), "rack2");
+  EXPECT_EQ(FirstOfSlurmNodes("rack[0-3]_blade[07,9]-ib,other"), "rack0_blade07-ib");
   EXPECT_EQ(FirstOfSlurmNodes("rack[2"), "rack2");
   EXPECT_EQ(FirstOfSlurmNodes(""), "");
 }
