@@ -19,6 +19,7 @@
 #include "ott/dist/comm/communicator_conformance.h"
 #include "ott/dist/comm/counted_communicator.h"
 #include "ott/dist/comm/ranks_gtest.h"
+#include "ott/third_party/cuda/testing/stand_in.h"
 
 namespace ott {
 namespace {
@@ -288,6 +289,51 @@ TEST(NcclCommunicator, ThreadsMayCallItAtOnceAndKeepTheirDevices) {
   compare();
   other.join();
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+}
+
+TEST(NcclCommunicator, WhateverOfCudaFailsIsToldAndNothingStaysBehind) {
+  if (FindCudaStandIn() == nullptr || TestRanks().size() > 1) GTEST_SKIP() << "only one rank on the stand-in";
+  for (const char* const function :
+       {"cudaGetDevice", "cudaStreamCreateWithFlags", "cudaMalloc", "cudaHostAlloc", "cudaMemcpyAsync",
+        "cudaStreamQuery", "cudaStreamSynchronize"}) {
+    bool fails = true;
+    for (int nth = 1; fails; nth += (nth + 3) / 4) {
+      CudaStandIn().Reset(nth);
+      const OttCudaCounts before = CudaStandIn().Counts();
+      DeviceFloats values({0.5f});
+      CudaStandIn().Fail(function, nth, cudaErrorECCUncorrectable, /*is_sticky=*/false);
+      bool is_told = false;
+      const auto note = [&](const absl::Status& status) { is_told |= !status.ok(); };
+      auto control = TestRanks().Split(0, 0, ForTests());
+      auto nccl = CreateNcclCommunicator(*std::move(control), NcclOptions());
+      note(nccl.status());
+      if (nccl.ok()) {
+        EXPECT_THAT((*nccl)->AllGather("mine", ForTests()).value(), testing::ElementsAre("mine"))
+            << "by messages, if need be";
+        const absl::StatusOr<bool> equal = (*nccl)->AreEqual({1}, ForTests());
+        note(equal.status());
+        EXPECT_TRUE(equal.value_or(true));
+        note((*nccl)->BeginGather("mine", /*all_wait=*/true, ForTests()));
+        if (!is_told) {
+          const auto gathered = (*nccl)->TakeGathered(ForTests(), ForTests());
+          note(gathered.status());
+          EXPECT_THAT(gathered.ok() ? **gathered : std::vector<std::string>{"mine"},
+                      testing::ElementsAre("mine"));
+        }
+        note((*nccl)->AllReduceOnDevice(Reduction::kSum, DType::kFloat32, values.data(), 1, nullptr,
+                                        ForTests()));
+      }
+      fails = CudaStandIn().Counts().failures > 0;
+      EXPECT_EQ(is_told, fails) << function << " " << nth;
+      nccl = absl::CancelledError();
+      CudaStandIn().Reset(1);
+      EXPECT_THAT(values.Read(), testing::ElementsAre(0.5f));
+      const OttCudaCounts after = CudaStandIn().Counts();
+      EXPECT_EQ(after.device_blocks, before.device_blocks + 1);
+      EXPECT_EQ(after.pinned_blocks, before.pinned_blocks);
+      EXPECT_EQ(after.streams, before.streams);
+    }
+  }
 }
 
 // The stand-in makes this error if OTT_NCCL_FAIL asks for it.

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -35,6 +36,12 @@ TEST(Socket, MovesMoreBytesThanItsBuffersHold) {
       [&] { EXPECT_TRUE(connection.client.SendAll(bytes, Deadline::After(seconds(30))).ok()); });
   EXPECT_EQ(connection.server.ReceiveExactly(bytes.size(), Deadline::After(seconds(30))).value(), bytes);
   sender.join();
+}
+
+TEST(Socket, NothingIsSentAtOnceWhateverFailedBefore) {
+  const Connection connection;
+  errno = ENOENT;
+  EXPECT_TRUE(connection.client.SendAll("", Deadline::Now()).ok());
 }
 
 TEST(Socket, GivesUpAtTheDeadline) {

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/dist/comm/socket.h"
@@ -310,6 +311,8 @@ TEST(TcpRendezvous, WhoHoldsConnectionsAndSaysNothingKeepsNobodyOut) {
   for (int i = 0; i < 100; ++i) {
     held.push_back(*Socket::Connect(*ResolveAddress("127.0.0.1", port), Deadline::After(seconds(30))));
   }
+  const absl::Status oldest = held[0].ReceiveExactly(1, Deadline::After(seconds(30))).status();
+  EXPECT_TRUE(absl::IsUnavailable(oldest)) << "it makes room: " << oldest;
   const pid_t rank_1 = Fork([&] { return Starts(Options(port, 1, 3)); });
   const pid_t rank_2 = Fork([&] { return Starts(Options(port, 2, 3)); });
   for (const pid_t rank : {rank_0, rank_1, rank_2}) EXPECT_TRUE(Succeeds(rank));
@@ -339,8 +342,8 @@ absl::Status ConnectTo(const std::string& answer) {
   std::thread service([&] {
     Socket client;
     while (!client.is_open()) client = *listener.Accept();
-    EXPECT_TRUE(client.ReceiveExactly(1, Deadline::After(seconds(30))).ok());
-    EXPECT_TRUE(client.SendAll(answer, Deadline::After(seconds(30))).ok());
+    EXPECT_TRUE(client.ReceiveExactly(sizeof(HelloForTest), Deadline::After(seconds(30))).ok());
+    client.SendAll(answer, Deadline::After(seconds(30))).IgnoreError();
     if (answer.empty()) (void)client.ReceiveExactly(1000, Deadline::After(milliseconds(500)));
   });
   const Ranks ranks =
@@ -349,11 +352,25 @@ absl::Status ConnectTo(const std::string& answer) {
   return ranks[0].status();
 }
 
-TEST(TcpRendezvous, AnotherServiceAtThePortIsNamed) {
-  for (const std::string& answer : {std::string("HTTP/1.1 400 Bad Request\r\n\r\n"), std::string("short")}) {
+TEST(TcpRendezvous, WhateverAnswersAtThePortIsTold) {
+  const auto reply = [](absl::StatusCode code, int64_t size, const std::string& payload) {
+    const int32_t numbers[] = {static_cast<int32_t>(code), static_cast<int32_t>(size)};
+    return absl::StrCat("ott-tcp3", std::string(reinterpret_cast<const char*>(numbers), sizeof(numbers)),
+                        payload);
+  };
+  const int64_t table = sizeof(uint64_t) + 2 * sizeof(SocketAddress), most = (1 << 20) + table;
+  const auto ok = absl::StatusCode::kOk, full = absl::StatusCode::kResourceExhausted;
+  for (const auto& [answer, why] :
+       {std::pair(std::string("HTTP/1.1 400 Bad Request\r\n\r\n"), "it says something else"),
+        {std::string("short"), "closed the connection"},
+        {reply(ok, -1, ""), "it says something else"},
+        {reply(ok, most + 1, ""), "it says something else"},
+        {reply(ok, table - 1, std::string(table - 1, '.')), "its table is of another world size"}}) {
     ExpectError(ConnectTo(answer), absl::StatusCode::kUnavailable,
-                AllOf(HasSubstr("is no rank 0 of this job"), HasSubstr("127.0.0.1:")));
+                AllOf(HasSubstr("127.0.0.1:"), HasSubstr("is no rank 0 of this job"), HasSubstr(why)));
   }
+  ExpectError(ConnectTo(reply(full, most, std::string(most, 'x'))), full,
+              AllOf(HasSubstr("rank 0 at 127.0.0.1:"), HasSubstr(": xxx")));
   ExpectError(ConnectTo(""), absl::StatusCode::kDeadlineExceeded, HasSubstr("no answer of rank 0"));
 }
 
