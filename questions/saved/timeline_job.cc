@@ -206,15 +206,15 @@ class Maker {
 
   // Each send and its receive are a group.
   void PairMessages() {
-    for (const auto& [key, sends] : messages_) {
+    for (const auto& [key, messages] : messages_) {
       const auto& [type, replica, tensor, stage] = key;
-      const bool is_send = type % 2 == 0;
-      if (!is_send) continue;
-      const bool is_forward = type == 0;
-      const int to = (stage + (is_forward ? 1 : -1) + pipeline_.num_stages) % pipeline_.num_stages;
-      const auto peer = messages_.find({type + 1, replica, tensor, to});
-      static const std::vector<WorkerStep::Message> none;
-      const std::vector<WorkerStep::Message>& receives = peer == messages_.end() ? none : peer->second;
+      const bool is_send = type % 2 == 0, is_forward = type < 2;
+      const int other =
+          (stage + (is_forward == is_send ? 1 : -1) + pipeline_.num_stages) % pipeline_.num_stages;
+      const auto peer = messages_.find({is_send ? type + 1 : type - 1, replica, tensor, other});
+      if (peer == messages_.end()) num_unpaired_ += static_cast<int64_t>(messages.size());
+      if (!is_send || peer == messages_.end()) continue;
+      const std::vector<WorkerStep::Message>&sends = messages, &receives = peer->second;
       if (sends.size() == receives.size()) {
         for (size_t i = 0; i < sends.size(); ++i) Pair(sends[i].event, receives[i].event);
         continue;

@@ -240,20 +240,6 @@ TEST_F(WhatIfTest, MissingOperationsAreNotedAndTheRestIsReplayed) {
   EXPECT_NEAR(AnswerWhatIf(*job).replay_error(), 0, 1e-6);
 }
 
-TEST_F(WhatIfTest, ARankWithoutOperationsInAStepIsNamed) {
-  Training training;
-  training.Json();
-  const auto is_missing = [](const std::string& event) {
-    const auto has = [&](std::string_view part) { return event.find(part) != std::string::npos; };
-    return has("\"step\":1,") && (has("\"tid\":10,") || has("\"tid\":11,") || has("\"tid\":13,"));
-  };
-  training.events.erase(std::remove_if(training.events.begin(), training.events.end(), is_missing),
-                        training.events.end());
-  const absl::StatusOr<ReplayJob> job = Read(absl::StrCat("[", absl::StrJoin(training.events, ","), "]"));
-  ASSERT_TRUE(job.ok()) << job.status();
-  EXPECT_THAT(job->notes, Contains("step 1: rank 2 has 0 operations, and other steps of stage 1 have 10"));
-}
-
 TEST_F(WhatIfTest, OperationsThatWaitForEachOtherInACircleAreNamed) {
   Training training;
   training.Json();
