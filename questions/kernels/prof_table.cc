@@ -212,6 +212,7 @@ absl::Status WriteProfTable(const KernelRows& rows, const ProfTableOptions& opti
       if (!PassesFilters(options, row)) continue;
       total += row.sil;
       order.push_back(i);
+      row.share = static_cast<double>(row.sil);  // which sorts alike; the sum is not known yet
       if (sort != nullptr) keys.push_back(sort->get(row));
     }
     if (sort != nullptr) {

@@ -166,6 +166,9 @@ TEST(ProfTable, CsvQuotesAndWidthCuts) {
   options.columns = "op,start,idx";
   options.layout.width = 28;
   EXPECT_THAT(Table().Write(options), HasSubstr("need a line of at least 36 characters, not 28"));
+  options.group_by = "op";
+  options.sort = "sil";
+  EXPECT_THAT(Table().Write(options), HasSubstr("need a line of at least 142 characters, not 28"));
 }
 
 TEST(ProfTable, ColumnsHaveTheirWidths) {
@@ -188,9 +191,11 @@ TEST(ProfTable, FiltersSortsAndGroups) {
   options.columns = "idx,sil,share";
   options.op = "lin*";
   options.direction = "bprop";
-  options.sort = "sil";
   options.limit = 2;
-  EXPECT_EQ(Table().Write(options), "idx sil share\n5 3000 50\n3 2000 33.333\n");
+  for (const char* const sort : {"sil", "share"}) {
+    options.sort = sort;
+    EXPECT_EQ(Table().Write(options), "idx sil share\n5 3000 50\n3 2000 33.333\n") << sort;
+  }
   options = {};
   options.ranks = {2};
   options.columns = "idx";
