@@ -145,8 +145,8 @@ TEST(PyProf, KernelsOfAnyDictionariesRunOneAfterTheOther) {
       {"seqMarker",
        {{""},
         {"['mm, seq = 0']", {"mm, seq = 0"}},
-        {"['mm, seq = 4294967294', 'mm, seq = 4294967295']",
-         {"mm, seq = 4294967294", "mm, seq = 4294967295"}}}},
+        {"['mm, seq = 4294967294', 'mm, seq = 4294967295', 'mm, seq = 4294967297']",
+         {"mm, seq = 4294967294", "mm, seq = 4294967295", "mm, seq = 4294967297"}}}},
   };
   const Values numbers = {{"0", {}, 0}, {"1", {}, 1}, {"2.5", {}, 2}, {"7", {}, 7}};
   const auto with = [&](PyProfValue value) {
