@@ -1,6 +1,7 @@
 #include "ott/core/flight/flight_recorder.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -329,15 +330,33 @@ TEST_F(FlightRecorderTest, SurvivesAKill) {
 }
 
 TEST_F(FlightRecorderTest, ATerminationIsNotedByItsSenderAndEndsTheProcess) {
-  std::string name;
-  std::getline(std::ifstream("/proc/self/comm"), name);
-  const int status = RunInChild([this] {
-    Create();
-    kill(getpid(), SIGTERM);
-  });
-  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
-  EXPECT_EQ(Read().terminated_by, name);
-  EXPECT_GE(Read().terminated_ns, Read().beat_ns);
+  for (const char* const name : {"a", "fifteen letters"}) {
+    std::filesystem::remove(path_);
+    const int status = RunInChild([this, name] {
+      prctl(PR_SET_NAME, name);
+      Create();
+      kill(getpid(), SIGTERM);
+    });
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+    EXPECT_EQ(Read().terminated_by, name);
+    EXPECT_GE(Read().terminated_ns, Read().beat_ns);
+  }
+}
+
+TEST_F(FlightRecorderTest, WhoseTrainingThreadExitsHasLeftUnlessItFinished) {
+  for (const auto& [how, end] : {std::pair(0, internal::FlightEnd::kLeft),
+                                 {1, internal::FlightEnd::kRuns},
+                                 {2, internal::FlightEnd::kFinished}}) {
+    std::filesystem::remove(path_);
+    EXPECT_EQ(RunInChild([this, how = how] {
+                FlightRecorder* const recorder = Create();
+                if (how == 1) std::thread([] { exit(0); }).join();
+                if (how == 2) recorder->SetFinished();
+                exit(0);
+              }),
+              0);
+    EXPECT_EQ(Read().end, end) << how;
+  }
 }
 
 TEST(Process, IsReadAsTheKernelTellsOfIt) {
@@ -373,6 +392,20 @@ TEST_F(FlightRecorderTest, WhereThereIsNoRoomCreatingItIsTheError) {
             }),
             0);
   EXPECT_FALSE(std::filesystem::exists(path_));
+  EXPECT_EQ(RunInChild([this] {
+              rlim_t num_pages = 0;
+              std::ifstream("/proc/self/statm") >> num_pages;
+              const rlim_t few_more =
+                  num_pages * static_cast<rlim_t>(getpagesize()) + FlightRecorder::kMaxBytes / 2;
+              const rlimit limit = {few_more, few_more};
+              setrlimit(RLIMIT_AS, &limit);
+              const auto made = FlightRecorder::Create({path_, 0, 1, "", "", 0, FlightRecorder::kMaxBytes},
+                                                       Clock::Steady());
+              if (made.status().message() != path_ + ": cannot be allocated: Cannot allocate memory")
+                _exit(1);
+            }),
+            0);
+  EXPECT_FALSE(std::filesystem::exists(path_));
   EXPECT_THAT(
       FlightRecorder::Create({path_ + "/absent/flight", 0, 1, ""}, Clock::Steady()).status().message(),
       HasSubstr("/absent/flight: cannot be created"));
@@ -383,11 +416,14 @@ TEST_F(FlightRecorderTest, AFileCutAnywhereIsAnError) {
   FlightRecorder::Begin(recorder->Add("sum", Collective("dp0")), Now(), 0);
   const std::string whole = *ReadFile(path_);
   ASSERT_TRUE(ParseFlightRecord(whole).ok());
-  for (size_t size = 0; size < internal::kFlightHeaderBytes; ++size) {
-    ASSERT_FALSE(ParseFlightRecord(whole.substr(0, size)).ok()) << size;
-  }
-  for (size_t size = internal::kFlightHeaderBytes; size + 64 < whole.size(); size += 97) {
-    ASSERT_EQ(ParseFlightRecord(whole.substr(0, size)).status().code(), absl::StatusCode::kDataLoss) << size;
+  for (size_t size = 0; size + 64 < whole.size(); size += size < internal::kFlightHeaderBytes ? 1 : 97) {
+    const absl::Status status = ParseFlightRecord(whole.substr(0, size)).status();
+    const bool begins_as_one = size >= sizeof(internal::kFlightMagic);
+    ASSERT_EQ(status.code(),
+              size == 0 || begins_as_one ? absl::StatusCode::kDataLoss : absl::StatusCode::kInvalidArgument);
+    if (begins_as_one) {
+      ASSERT_EQ(status.message(), "truncated at byte " + std::to_string(size));
+    }
   }
 }
 

@@ -441,6 +441,9 @@ TEST(ProfileRows, AnyRowsAreWhatTheRulesSay) {
                                &KernelRow::bus_bytes, &KernelRow::share, &KernelRow::percent_peak})
         EXPECT_THAT(row.*field, testing::NanSensitiveDoubleEq(expected.*field));
       EXPECT_EQ(row.counted_elsewhere, expected.counted_elsewhere);
+      KernelRow again;
+      rows.Get(i, &again);
+      EXPECT_EQ(again.params.data(), row.params.data()) << "texts live as long as their source";
       ASSERT_FALSE(HasFailure()) << trial << " " << i;
     }
   }
