@@ -1,47 +1,19 @@
 // NumPy and PyTorch read what WriteDump writes, and PyTorch scales images as it does.
 
 #include <stdio.h>
-#include <stdlib.h>
 
-#include <cmath>
-#include <complex>
 #include <random>
 #include <string>
-#include <type_traits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/dump/dump_for_test.h"
 #include "ott/core/dump/dump_writer.h"
 
 namespace ott {
 namespace {
-
-Tensor RandomTensor(DType dtype) {
-  const Dims shape = {40, 33};
-  const int64_t count = 40 * 33;
-  const std::shared_ptr<void> memory = AllocateHost(count * SizeOf(dtype)).value();
-  std::mt19937 random(static_cast<unsigned>(dtype));
-  std::normal_distribution<double> normal(3, 10);
-  VisitDType(dtype, [&](auto element) {
-    using T = decltype(element);
-    for (int64_t i = 0; i < count; ++i) {
-      T& to = static_cast<T*>(memory.get())[i];
-      if constexpr (kIsComplex<T>) {
-        using Part = typename T::value_type;
-        to = {static_cast<Part>(normal(random)), static_cast<Part>(normal(random))};
-      } else if constexpr (std::is_same_v<T, bool>) {
-        to = (random() & 1) != 0;
-      } else if constexpr (std::is_integral_v<T>) {
-        // Without overflow of the range, in which PyTorch's images are not defined.
-        to = static_cast<T>(random() & 0x7f);
-      } else {
-        to = FromDouble<T>(normal(random));
-      }
-    }
-  });
-  return {TensorView(memory.get(), dtype, shape), memory};
-}
 
 TEST(FrameworkReader, EveryFormatIsReadAsTheSameTensor) {
   const std::pair<const char*, DumpFormat> formats[] = {{"binary", DumpFormat::kBinary},
@@ -66,13 +38,14 @@ TEST(FrameworkReader, EveryFormatIsReadAsTheSameTensor) {
       const DType dtype = static_cast<DType>(i);
       // PyTorch 1.13 has no float8.
       if (dtype == DType::kFloat8E4M3 || dtype == DType::kFloat8E5M2 || !knows(format, dtype)) continue;
-      tensors.Insert(std::string(Name(dtype)), RandomTensor(dtype));
+      // The same in all formats.
+      std::mt19937 random(static_cast<uint32_t>(dtype));
+      tensors.Insert(std::string(Name(dtype)), RandomTensor(dtype, {40, 33}, random));
       num_expected += format != DumpFormat::kBinary;
     }
     tree.Insert(name, std::move(tensors));
   }
-  std::string dir = testing::TempDir() + "/framework_reader_test_XXXXXX";
-  ASSERT_NE(mkdtemp(dir.data()), nullptr);
+  const std::string dir = MakeTestDir();
   const Value value = std::move(tree);
   DumpContents contents;
   contents.tensors = {&value, [&](std::string_view path) {

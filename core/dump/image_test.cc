@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/core/dump/dump_for_test.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/dump/stand_in.h"
@@ -33,16 +34,6 @@ std::vector<T> ElementsOf(const Tensor& tensor) {
 }
 
 std::vector<uint8_t> PixelsOf(const Image& image) { return ElementsOf<uint8_t>(image.pixels); }
-
-std::string WriteTree(const Value& tree, DumpFormat format) {
-  std::string dir = testing::TempDir() + "/image_test_XXXXXX";
-  EXPECT_NE(mkdtemp(dir.data()), nullptr);
-  DumpContents contents;
-  contents.tensors = {&tree, [format](std::string_view) { return format; }};
-  const absl::Status status = WriteDump(dir, contents);
-  EXPECT_TRUE(status.ok()) << status;
-  return dir;
-}
 
 TEST(Image, WhatIsNotFiniteOrDoesNotVaryHasPixelsToo) {
   const float data[5] = {NAN, INFINITY, -INFINITY, 1, 3}, constant[2] = {7, 7}, nans[2] = {NAN, INFINITY};
@@ -121,34 +112,21 @@ TEST(Image, FilesThatAreNoPngAreErrors) {
 // Pixels, ranges and files beside them, against a program that shares nothing with this one.
 TEST(Image, DumpedImagesAreThePythonDumpers) {
   std::mt19937 random(1);
-  std::normal_distribution<double> normal(3, 10);
   ValueMap tree;
   std::string lines;
   std::map<std::string, DumpFormat> formats;
   const auto add = [&](DType dtype, DumpFormat format, const Dims& shape) {
-    const int64_t count = *CheckedNumBytes(DType::kInt8, shape);
-    const std::shared_ptr<void> memory = AllocateHost(count * SizeOf(dtype)).value();
-    VisitDType(dtype, [&](auto element) {
-      using T = decltype(element);
-      for (int64_t i = 0; i < count; ++i) {
-        if constexpr (std::is_integral_v<T>) {
-          static_cast<T*>(memory.get())[i] = static_cast<T>(random() & 0x7f);
-        } else if constexpr (!std::is_same_v<T, std::complex<float>> &&
-                             !std::is_same_v<T, std::complex<double>>) {
-          static_cast<T*>(memory.get())[i] = FromDouble<T>(normal(random));
-        }
-      }
-    });
     // The first dimension is the densest, but not in Python.
     Dims strides = {1};
     for (size_t i = 1; i < shape.size(); ++i) strides.push_back(strides.back() * shape[i - 1]);
-    const Tensor tensor = {TensorView(memory.get(), dtype, shape, strides), memory};
+    const Tensor drawn = RandomTensor(dtype, shape, random);
+    const Tensor tensor = {TensorView(drawn.view.data(), dtype, shape, strides), drawn.owner};
     const Tensor rows = CloneToHost(tensor.view).value();
     const std::string path = absl::StrCat(std::string(Name(format)), "_", std::string(Name(dtype)));
     absl::StrAppend(&lines, path, "\t", std::string(Name(format)), "\t", std::string(Name(dtype)), "\t",
                     ShapeToString(shape), "\t",
                     absl::BytesToHexString(
-                        absl::string_view(static_cast<const char*>(rows.view.data()), count * SizeOf(dtype))),
+                        absl::string_view(static_cast<const char*>(rows.view.data()), rows.view.num_bytes())),
                     "\n");
     formats[path] = format;
     tree.Insert(path, tensor);
@@ -159,8 +137,7 @@ TEST(Image, DumpedImagesAreThePythonDumpers) {
     add(dtype, DumpFormat::kImageRgb, {13, 5, 3});
     add(dtype, DumpFormat::kImageBgr, {5, 13, 3});
   }
-  std::string dir = testing::TempDir() + "/image_test_XXXXXX";
-  ASSERT_NE(mkdtemp(dir.data()), nullptr);
+  const std::string dir = MakeTestDir();
   const Value value = tree;
   DumpContents contents;
   contents.tensors = {&value, [&](std::string_view path) { return formats.at(std::string(path)); }};
@@ -173,7 +150,7 @@ TEST(Image, DumpedImagesAreThePythonDumpers) {
 
 TEST(Image, LeadingDimensionsCountImages) {
   const float data[2 * 1 * 2 * 2] = {0, 1, 2, 3, 0, 10, 20, 30};
-  const std::string dir = WriteTree(ValueMap{{"a", TensorView(data, {2, 1, 2, 2})}}, DumpFormat::kImageI);
+  const std::string dir = DumpForTest(ValueMap{{"a", TensorView(data, {2, 1, 2, 2})}}, DumpFormat::kImageI);
   EXPECT_EQ(access((dir + "/[tensors.json]a.0.0.png").c_str(), F_OK), 0);
   EXPECT_EQ(ReadFile(dir + "/tensors.json").value(),
             "{\n  \"a\": [\n    [\n      \"a.0.0.png\"\n    ],\n    [\n      \"a.1.0.png\"\n    ]\n  ]\n}");
@@ -191,7 +168,7 @@ TEST(Image, LeadingDimensionsCountImages) {
 
 TEST(Image, DamagedFilesOfAnImageAreNamed) {
   const float data[4] = {0, 1, 2, 3};
-  const std::string dir = WriteTree(ValueMap{{"a", TensorView(data, {2, 2})}}, DumpFormat::kImageI);
+  const std::string dir = DumpForTest(ValueMap{{"a", TensorView(data, {2, 2})}}, DumpFormat::kImageI);
   const std::string png = dir + "/[tensors.json]a.png";
   const std::string meta = ReadFile(png + ".meta.json").value();
   for (const char* const wrong : {"{}", "{\"original_range\": [1], \"image_format\": \"RGB\"}",

@@ -26,27 +26,13 @@ TEST(Npy, HeaderIsWhatNumPyWrites) {
   EXPECT_THAT(NpyHeader(DType::kBool, {5}).value(),
               HasSubstr("'descr': '|b1', 'fortran_order': False, 'shape': (5,), }"));
   EXPECT_THAT(NpyHeader(DType::kComplex128, {}).value(), HasSubstr("'shape': (), }"));
+  EXPECT_EQ(NpyHeader(DType::kBFloat16, {}).status().code(), absl::StatusCode::kUnimplemented);
 }
 
-TEST(Npy, EveryDTypeOfNumPysReadsBack) {
-  for (int i = 0; i < kNumDTypes; ++i) {
-    const DType dtype = static_cast<DType>(i);
-    const absl::StatusOr<std::string> header = NpyHeader(dtype, {3, 1});
-    if (!header.ok()) {
-      EXPECT_EQ(header.status().code(), absl::StatusCode::kUnimplemented) << Name(dtype);
-      continue;
-    }
-    EXPECT_EQ(header->size() % 64, 0u);
-    const std::string file = *header + std::string(3 * SizeOf(dtype), 'x');
-    const TensorView view = ParseNpy(file).value();
-    EXPECT_EQ(view.dtype(), dtype);
-    EXPECT_EQ(view.shape(), Dims({3, 1}));
-    EXPECT_EQ(view.data(), file.data() + header->size());
-    // Single bytes have no order, and may have any mark of one.
-    std::string marked = file;
-    if (SizeOf(dtype) == 1) marked[marked.find('|')] = '<';
-    EXPECT_EQ(ParseNpy(marked)->dtype(), dtype);
-  }
+TEST(Npy, SingleBytesMayHaveAnyMarkOfAnOrder) {
+  std::string file = *NpyHeader(DType::kUInt8, {3}) + "xxx";
+  file[file.find('|')] = '<';
+  EXPECT_EQ(ParseNpy(file)->dtype(), DType::kUInt8);
 }
 
 TEST(Npy, FortranOrderIsAMatterOfStrides) {

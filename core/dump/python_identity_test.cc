@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/core/dump/dump_for_test.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/dump/insert.h"
@@ -25,12 +25,6 @@
 
 namespace ott {
 namespace {
-
-std::string MakeTestDir() {
-  std::string dir = testing::TempDir() + "/python_identity_test_XXXXXX";
-  EXPECT_NE(mkdtemp(dir.data()), nullptr);
-  return dir;
-}
 
 std::set<std::string> ListDir(const std::string& path) {
   std::set<std::string> names;
@@ -185,29 +179,6 @@ TEST_F(PythonIdentityTest, PythonsDumpReadsBackAndIsKnownAsPythons) {
   EXPECT_EQ(list.dtype(), DType::kFloat64);
   EXPECT_EQ(list.shape(), Dims({2, 1}));
   EXPECT_EQ(static_cast<const double*>(list.data())[1], 2.0);
-}
-
-// Everything but NaN payloads, which JSON cannot hold.
-TEST_F(PythonIdentityTest, EveryDTypeReadsBackFromJson) {
-  std::map<std::string, std::string> expected;
-  for (int i = 0; i < kNumDTypes; ++i) {
-    const DType dtype = static_cast<DType>(i);
-    const std::string name(Name(dtype));
-    std::string bytes = RandomBytes(dtype, 600);
-    // No exponent of only ones.
-    if (!absl::StartsWith(name, "u") && !absl::StartsWith(name, "int") && dtype != DType::kBool) {
-      for (char& byte : bytes) byte &= 0x3f;
-    }
-    AddTensor(name, DumpFormat::kJson, dtype, {20, 30}, bytes);
-    expected[name] = bytes;
-  }
-  DumpBoth();
-  for (const NamedTensor& tensor : ListTensors(ReadDump(ours_)->tensors)) {
-    const std::string& bytes = expected.at(tensor.path);
-    EXPECT_EQ(Name(tensor.tensor.view.dtype()), tensor.path);
-    EXPECT_EQ(tensor.tensor.view.shape(), Dims({20, 30}));
-    EXPECT_EQ(std::memcmp(tensor.tensor.view.data(), bytes.data(), bytes.size()), 0) << tensor.path;
-  }
 }
 
 }  // namespace

