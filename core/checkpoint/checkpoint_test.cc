@@ -165,6 +165,14 @@ TEST(Checkpoint, FoldersOfNumberedCheckpointsAreListed) {
   std::filesystem::remove_all(dir);
 }
 
+TEST(Checkpoint, NoBytesAreBytesInEachProtocol) {
+  // pickle.dumps({"a": b""}, 2); later ones have an opcode for it.
+  constexpr char kPickle[] = "\x80\2}q\0X\1\0\0\0aq\1c__builtin__\nbytes\nq\2)Rq\3s.";
+  const std::string path = testing::TempDir() + "/no_bytes.pkl";
+  ASSERT_TRUE(WriteFileAtomically(path, std::string(kPickle, sizeof(kPickle) - 1)).ok());
+  EXPECT_EQ(Elements(At(Read(path), "a")), "uint8[0]:");
+}
+
 TEST(Checkpoint, TorchScriptHasTheParametersOfEachModule) {
   const Value script = Read(Data("script.pt"));
   EXPECT_EQ(Elements(At(script, "1.weight")), Elements(At(Read(Data("weights.pt")), "1.weight")));

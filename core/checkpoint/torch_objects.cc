@@ -305,6 +305,9 @@ class Converter {
     if (name == "_codecs.encode") {
       if (const std::optional<std::string> bytes = Latin1(arguments)) return Wrap(BytesTensor(path, *bytes));
     }
+    // No bytes, as protocol 2 has them.
+    if ((name == "builtins.bytes" || name == "__builtin__.bytes") && arguments.items.empty())
+      return Wrap(BytesTensor(path, ""));
     if (StartsWith(name, "numpy.") && object != nullptr) {
       if (function == "_reconstruct") return ConvertArray(path, *object);
       if (function == "scalar") return ConvertNumPyScalar(path, arguments);
