@@ -470,8 +470,7 @@ absl::Status TensorDumper::Dump(bool dump_if_empty) {
   return FinishDump(dump_if_empty, [this](Pending pending, int64_t count) {
     if (!compare_mode_.has_value()) return Write(std::move(pending), count);
     const bool warn = compare_mode_->on_difference == OnDifference::kWarn;
-    const absl::StatusOr<TreeComparison> comparison =
-        Compare(std::move(pending), count, compare_mode_->options);
+    const absl::StatusOr<TreeComparison> comparison = Compare(pending, count, compare_mode_->options);
     return comparison.ok() ? ReportDifference(*comparison, count, warn) : comparison.status();
   });
 }
@@ -479,8 +478,8 @@ absl::Status TensorDumper::Dump(bool dump_if_empty) {
 absl::StatusOr<TreeComparison> TensorDumper::CompareToDumpedData(const CompareOptions& options,
                                                                  bool compare_if_empty) {
   absl::StatusOr<TreeComparison> comparison = NothingCompared();
-  OTT_RETURN_IF_ERROR(FinishDump(compare_if_empty, [&](Pending pending, int64_t count) {
-    comparison = Compare(std::move(pending), count, options);
+  OTT_RETURN_IF_ERROR(FinishDump(compare_if_empty, [&](const Pending& pending, int64_t count) {
+    comparison = Compare(pending, count, options);
     return comparison.status();
   }));
   return comparison;
@@ -560,8 +559,9 @@ absl::Status TensorDumper::Flush() { return queue_.has_value() ? queue_->Flush()
 
 int64_t TensorDumper::num_dropped_dumps() const { return queue_.has_value() ? queue_->num_dropped() : 0; }
 
-absl::StatusOr<TreeComparison> TensorDumper::Compare(Pending pending, int64_t count,
+absl::StatusOr<TreeComparison> TensorDumper::Compare(const Pending& added, int64_t count,
                                                      const CompareOptions& options) {
+  Pending pending = added;
   if (options_.adds_all) KeepSelected(pending);
   OTT_RETURN_IF_ERROR(pending.WaitForCopies());
   // The reference may be one that this process is still writing.

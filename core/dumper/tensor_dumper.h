@@ -359,7 +359,8 @@ class TensorDumper {
   void KeepSelected(Pending& pending) const;
   absl::Status Write(Pending pending, int64_t count);
   // Says so where they are equal.
-  absl::StatusOr<TreeComparison> Compare(Pending pending, int64_t count, const CompareOptions& options);
+  absl::StatusOr<TreeComparison> Compare(const Pending& pending, int64_t count,
+                                         const CompareOptions& options);
 
   struct CompareMode {
     CompareOptions options;
