@@ -206,21 +206,6 @@ TEST(PersistentExcess, OfProcessesThatShareTheirPhasesIsWhatTheyDifferByInEach) 
             0.3 * excess.of_others);
 }
 
-// A process with these blocks, and of whose whole run little is known.
-ProcessTime OfBlocks(const std::vector<double>& blocks) {
-  SteadyTime time;
-  time.num_blocks = static_cast<int>(blocks.size());
-  time.block_iterations = 5;
-  time.count = 5 * time.num_blocks;
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    time.blocks[i] = static_cast<float>(blocks[i]);
-    time.seconds += blocks[i] / static_cast<double>(blocks.size());
-  }
-  time.standard_error = time.seconds;
-  time.degrees_of_freedom = 3;
-  return {time, {}};
-}
-
 TEST(PersistentExcess, TheLeastCertainShareOfACpuLetsProcessesDifferMost) {
   for (const bool turned : {false, true}) {
     const CpuShare a = {1, 0.2, 7, 0.4}, b = {2, 0.1, 9, 0.3};
@@ -230,20 +215,6 @@ TEST(PersistentExcess, TheLeastCertainShareOfACpuLetsProcessesDifferMost) {
     EXPECT_EQ(least.watched_seconds, 7);
     EXPECT_EQ(least.taken_seconds, 0.4);
   }
-}
-
-TEST(PersistentExcess, AShareOfWorkThatGrowsIsFound) {
-  std::mt19937_64 random(4);
-  std::normal_distribution<double> noise(1, 1e-3);
-  std::vector<double> other(16), process(16);
-  for (size_t i = 0; i < other.size(); ++i) {
-    const double batch = 1 + static_cast<double>(i / 6);
-    other[i] = 0.01 * batch * noise(random);
-    process[i] = 0.012 * batch * noise(random);
-  }
-  const Excess excess = ExcessOver({OfBlocks(other)}, OfBlocks(process));
-  EXPECT_NEAR(excess.seconds / excess.of_others, 0.2, 0.002);
-  EXPECT_LT(excess.within_run.standard_error, 0.01 * excess.seconds);
 }
 
 ProcessTime Steady(const std::function<double(int)>& seconds, int seed) {
