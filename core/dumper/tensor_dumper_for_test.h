@@ -3,23 +3,16 @@
 #ifndef OTT_CORE_DUMPER_TENSOR_DUMPER_FOR_TEST_H_
 #define OTT_CORE_DUMPER_TENSOR_DUMPER_FOR_TEST_H_
 
-#include <stdlib.h>
-
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "ott/core/dump/dump_for_test.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dumper/tensor_dumper.h"
 
 namespace ott {
-
-inline std::string MakeTestDir() {
-  std::string dir = testing::TempDir() + "/tensor_dumper_test_XXXXXX";
-  EXPECT_NE(mkdtemp(dir.data()), nullptr);
-  return dir;
-}
 
 inline std::vector<std::string> PathsOf(const Value& tree) {
   std::vector<std::string> paths;

@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
-#include <optional>
 
 #include "gtest/gtest.h"
 #include "ott/core/base/no_threads_for_test.h"
@@ -18,6 +18,13 @@ WriteQueue::Options OptionsOf(int64_t max_bytes, bool drop_when_full, int num_th
   options.max_bytes = max_bytes;
   options.drop_when_full = drop_when_full;
   return options;
+}
+
+std::function<absl::Status()> Counting(std::atomic<int>& jobs) {
+  return [&jobs] {
+    ++jobs;
+    return absl::OkStatus();
+  };
 }
 
 // A job that runs until it is let go.
@@ -34,20 +41,18 @@ struct HeldJob {
   }
 };
 
-TEST(WriteQueue, FlushWaitsForAllJobs) {
-  WriteQueue queue(OptionsOf(100, false, 3));
-  std::atomic<int> done{0};
-  for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(queue
-                    .Submit(10,
-                            [&] {
-                              ++done;
-                              return absl::OkStatus();
-                            })
-                    .ok());
+TEST(WriteQueue, FlushAndTheDestructorWaitForAllJobs) {
+  for (const int num_threads : {1, 3}) {
+    std::atomic<int> done{0};
+    {
+      WriteQueue queue(OptionsOf(100, false, num_threads));
+      for (int i = 0; i < 100; ++i) ASSERT_TRUE(queue.Submit(10, Counting(done)).ok());
+      EXPECT_TRUE(queue.Flush().ok());
+      EXPECT_EQ(done, 100);
+      for (int i = 0; i < 10; ++i) ASSERT_TRUE(queue.Submit(1, Counting(done)).ok());
+    }
+    EXPECT_EQ(done, 110);
   }
-  EXPECT_TRUE(queue.Flush().ok());
-  EXPECT_EQ(done, 100);
 }
 
 TEST(WriteQueue, FlushReturnsThoughOthersGoOnSubmitting) {
@@ -64,18 +69,14 @@ TEST(WriteQueue, FlushReturnsThoughOthersGoOnSubmitting) {
 TEST(WriteQueue, DropsAndCountsWhereThereIsNoRoom) {
   WriteQueue queue(OptionsOf(100, true));
   std::atomic<int> ran{0};
-  const auto count = [&] {
-    ++ran;
-    return absl::OkStatus();
-  };
   // A job that is done leaves its room to others.
   for (const int so_far : {0, 1}) {
     HeldJob held;
     ASSERT_TRUE(queue.Submit(60, held.Job()).ok());
     held.started.get_future().wait();
-    EXPECT_TRUE(queue.Submit(50, count).ok());
+    EXPECT_TRUE(queue.Submit(50, Counting(ran)).ok());
     EXPECT_EQ(queue.num_dropped(), so_far + 1);
-    EXPECT_TRUE(queue.Submit(40, count).ok());
+    EXPECT_TRUE(queue.Submit(40, Counting(ran)).ok());
     EXPECT_EQ(queue.num_dropped(), so_far + 1);
     held.go.set_value();
     EXPECT_TRUE(queue.Flush().ok());
@@ -104,16 +105,10 @@ TEST(WriteQueue, WaitsWhereThereIsNoRoom) {
 
 TEST(WriteQueue, AJobLargerThanTheRoomRunsAlone) {
   WriteQueue queue(OptionsOf(100, true));
-  bool ran = false;
-  ASSERT_TRUE(queue
-                  .Submit(1000,
-                          [&] {
-                            ran = true;
-                            return absl::OkStatus();
-                          })
-                  .ok());
+  std::atomic<int> ran{0};
+  ASSERT_TRUE(queue.Submit(1000, Counting(ran)).ok());
   EXPECT_TRUE(queue.Flush().ok());
-  EXPECT_TRUE(ran);
+  EXPECT_EQ(ran, 1);
 }
 
 TEST(WriteQueue, AnErrorIsReturnedOnceByTheNextCall) {
@@ -122,22 +117,6 @@ TEST(WriteQueue, AnErrorIsReturnedOnceByTheNextCall) {
   ASSERT_TRUE(queue.Submit(1, [&] { return error; }).ok());
   EXPECT_EQ(queue.Flush(), error);
   EXPECT_TRUE(queue.Flush().ok());
-}
-
-TEST(WriteQueue, TheDestructorFinishesWhatWasSubmitted) {
-  std::atomic<int> done{0};
-  std::optional<WriteQueue> queue(std::in_place, OptionsOf(100, false));
-  for (int i = 0; i < 10; ++i) {
-    ASSERT_TRUE(queue
-                    ->Submit(1,
-                             [&] {
-                               ++done;
-                               return absl::OkStatus();
-                             })
-                    .ok());
-  }
-  queue.reset();
-  EXPECT_EQ(done, 10);
 }
 
 TEST(WriteQueue, RunsJobsAtOnceWhereNoThreadCanBeStarted) {
