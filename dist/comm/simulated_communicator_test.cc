@@ -137,6 +137,9 @@ TEST(MessageCommunicator, ACallThatFailsNamesBothRanksAndTheCause) {
   expect(group->Gather(0, "", deadline).status(),
          "rank 0 (a): Gather #3: nothing from rank 1 (b) within 3 s");
   EXPECT_EQ(transport->dropped_before, 3u);
+  // While ranks tell each other their hosts, each knows its own.
+  expect(MakeMessageCommunicator(transport, deadline).status(),
+         "rank 0 (a): AllGather #1: not taken within 3 s");
 }
 
 // Returns the first rank that a rank misses of those below it in the binomial tree; -1 if all are there.
