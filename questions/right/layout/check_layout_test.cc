@@ -75,6 +75,12 @@ class CheckLayoutTest : public testing::Test {
     return (*verdicts)[0];
   }
 
+  // Something could not be compared, for this reason among others.
+  void ExpectNotCompared(const std::string& layout, const std::string& reason) {
+    EXPECT_EQ(Check(layout).outcome(), NOT_COMPARED);
+    EXPECT_THAT(text_, HasSubstr(reason));
+  }
+
   // Why nothing could be compared.
   std::string ErrorOf(const std::string& layout) {
     const auto verdicts = CheckLayout(a_, b_, ParseLayout(layout), {});
@@ -204,10 +210,9 @@ TEST_F(CheckLayoutTest, SectionsMayAlternateInGroups) {
 
 TEST_F(CheckLayoutTest, MoreGroupsThanAnyModelHasAreRefused) {
   WriteRuns({ValueMap{{"k", Count({65537})}}}, {ValueMap{{"kv", Count({2 * 65537})}}});
-  const LayoutVerdict verdict = Check(
-      R"(b { tensors { path: "kv" fused { group: 2 sections { whole: "k" } sections { whole: "v" } } } })");
-  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("more than 65536 groups of 2"));
+  ExpectNotCompared(
+      R"(b { tensors { path: "kv" fused { group: 2 sections { whole: "k" } sections { whole: "v" } } } })",
+      "more than 65536 groups of 2");
 }
 
 TEST_F(CheckLayoutTest, StagesOfAPipelineCountTheirLayersFromZero) {
@@ -225,8 +230,7 @@ TEST_F(CheckLayoutTest, StagesOfAPipelineCountTheirLayersFromZero) {
   const char* const wrong = R"(
       b { mesh { axes { name: "pipeline" size: 2 own_tensors: true } }
           tensors { path: "layers.{layer}.*" numbers { name: "layer" axis: "pipeline" positions: [0, 1] } } })";
-  EXPECT_EQ(Check(wrong).outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("b: rank 0: \"layers.1.w\": {layer} is \"1\", and rank 0 holds 1 of them"));
+  ExpectNotCompared(wrong, "b: rank 0: \"layers.1.w\": {layer} is \"1\", and rank 0 holds 1 of them");
   EXPECT_THAT(text_, HasSubstr("\"layers.2.w\": a has it, b has not"));
 }
 
@@ -282,57 +286,47 @@ TEST(SumBound, IsWhatRoundingExplains) {
 
 TEST_F(CheckLayoutTest, WhatMatchesNothingIsNeverAPass) {
   WriteRuns({ValueMap{{"x", Count({2})}, {"only_a", 1}}}, {ValueMap{{"x", Count({2})}, {"only_b", 1}}});
-  EXPECT_EQ(Check("").outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("NOT COMPARED: \"only_a\": a has it, b has not"));
+  ExpectNotCompared("", "NOT COMPARED: \"only_a\": a has it, b has not");
   EXPECT_THAT(text_, HasSubstr("NOT COMPARED: \"only_b\": b has it, a has not"));
   EXPECT_EQ(Check(R"(a { ignore: "only_*" } b { ignore: "only_*" })").outcome(), BITWISE_EQUAL) << text_;
   EXPECT_THAT(text_, HasSubstr("ignored: 1 tensors of ranks"));
-  EXPECT_EQ(Check(R"(a { ignore: "only_a" } b { tensors { path: "x" } })").outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("b: no rule matches \"only_b\", which 1 rank holds"));
-  EXPECT_EQ(
-      Check(R"(a { ignore: "only_a" } b { tensors { path: "z" } tensors { path: "*" } ignore: "only_b" })")
-          .outcome(),
-      NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("b: no tensor matches the rule for \"z\""));
-  EXPECT_EQ(Check(R"(a { ignore: "*" } b { ignore: "*" })").outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("there is no element to compare"));
+  ExpectNotCompared(R"(a { ignore: "only_a" } b { tensors { path: "x" } })",
+                    "b: no rule matches \"only_b\", which 1 rank holds");
+  ExpectNotCompared(
+      R"(a { ignore: "only_a" } b { tensors { path: "z" } tensors { path: "*" } ignore: "only_b" })",
+      "b: no tensor matches the rule for \"z\"");
+  ExpectNotCompared(R"(a { ignore: "*" } b { ignore: "*" })", "there is no element to compare");
 }
 
 TEST_F(CheckLayoutTest, PartsThatDoNotAddUpAreNamed) {
   const char* const layout =
       R"(b { mesh { axes { name: "tensor" size: 2 } } tensors { path: "w" split { dim: 0 axis: "tensor" } } })";
-  const Value rank0 = ValueMap{{"w", Count({3, 2})}}, none = ValueMap{{"v", 1}};
-  WriteRuns({ValueMap{{"w", Count({5, 2})}}}, {rank0, ValueMap{{"w", Count({3, 2})}}});
-  EXPECT_EQ(Check(layout).outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_,
-              HasSubstr("\"w\": a has [5, 2], b [6, 2] (dim 0 = 3 + 3): parts are missing, or overlap"));
-  b_ = WriteRun("columns", {rank0, ValueMap{{"w", Count({2, 3})}}});
-  EXPECT_EQ(Check(layout).outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("its parts do not fit: [3, 2] on rank 0, [2, 3] on rank 1"));
-  b_ = WriteRun("none", {rank0, none});
-  EXPECT_EQ(Check(layout).outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("\"w\" of b: parts are missing on rank 1"));
+  const Value three = ValueMap{{"w", Count({3, 2})}}, none = ValueMap{{"v", 1}};
+  a_ = WriteRun("a", {ValueMap{{"w", Count({5, 2})}}});
+  const auto expect = [&](const std::vector<Value>& b, const std::string& reason,
+                          const std::string& under = "") {
+    b_ = WriteRun("b", b);
+    ExpectNotCompared(under.empty() ? layout : under, reason);
+  };
+  expect({three, three}, "\"w\": a has [5, 2], b [6, 2] (dim 0 = 3 + 3): parts are missing, or overlap");
+  expect({three, ValueMap{{"w", Count({2, 3})}}}, "its parts do not fit: [3, 2] on rank 0, [2, 3] on rank 1");
+  expect({three, ValueMap{{"w", 1.5}}}, "its parts are float32 on rank 0 and float64 on rank 1");
+  expect({ValueMap{{"w", TensorView("ab", DType::kUInt8, {2})}}, ValueMap{{"w", "ab"}}},
+         "its parts are uint8 on rank 0 and uint8 on rank 1");
+  expect({three, none, none, none, none, none},
+         "parts are missing on rank 1, rank 2, rank 3, rank 4 and 1 more\n",
+         R"(b { tensors { path: "w" } ignore: "v" })");
+  expect({three, none}, "\"w\" of b: parts are missing on rank 1");
   std::filesystem::remove_all(DumpsDirectory(b_, 1));
-  EXPECT_EQ(Check(layout).outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("b: rank 1 has no dump: "));
-  b_ = WriteRun("scalar", {rank0, ValueMap{{"w", 1.5}}});
-  EXPECT_EQ(Check(layout).outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("its parts are float32 on rank 0 and float64 on rank 1"));
-  b_ = WriteRun("many", {rank0, none, none, none, none, none});
-  EXPECT_EQ(Check(R"(b { tensors { path: "w" } ignore: "v" })").outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("parts are missing on rank 1, rank 2, rank 3, rank 4 and 1 more\n"));
-  b_ = WriteRun("text", {ValueMap{{"w", TensorView("ab", DType::kUInt8, {2})}}, ValueMap{{"w", "ab"}}});
-  EXPECT_EQ(Check(layout).outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("its parts are uint8 on rank 0 and uint8 on rank 1"));
+  ExpectNotCompared(layout, "b: rank 1 has no dump: ");
 }
 
 TEST_F(CheckLayoutTest, OnePlaceIsClaimedOnce) {
   WriteRuns({ValueMap{{"w", Count({2})}}}, {ValueMap{{"u", Count({2})}, {"v", Count({2})}}});
-  EXPECT_EQ(Check(R"(b { tensors { path: "{name}" whole: "w" } })").outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("\"w\" of b: it is there twice: rank 0 as \"u\", and rank 0 as \"v\""));
-  EXPECT_EQ(Check(R"(b { tensors { path: "u" whole: "w" } tensors { path: "v" whole: "w" } })").outcome(),
-            NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("two rules make it"));
+  ExpectNotCompared(R"(b { tensors { path: "{name}" whole: "w" } })",
+                    "\"w\" of b: it is there twice: rank 0 as \"u\", and rank 0 as \"v\"");
+  ExpectNotCompared(R"(b { tensors { path: "u" whole: "w" } tensors { path: "v" whole: "w" } })",
+                    "two rules make it");
 }
 
 TEST_F(CheckLayoutTest, OneRunIsComparedWithItselfUnderAnotherLayoutOnly) {
@@ -370,15 +364,13 @@ TEST_F(CheckLayoutTest, ACutDumpIsNotCompared) {
   WriteRuns({ValueMap{{"w", Count({64, 64})}}}, {ValueMap{{"w", Count({64, 64})}}});
   const std::string dump = DumpsDirectory(b_, 0) + "/0";
   std::filesystem::resize_file(dump + "/[tensors.json]w.bin", 5000);
-  EXPECT_EQ(Check("").outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("w.bin: 5000 bytes"));
+  ExpectNotCompared("", "w.bin: 5000 bytes");
   // A dtype that there is not.
   std::ifstream file(dump + "/manifest.json");
   std::string manifest{std::istreambuf_iterator<char>(file), {}};
   manifest.replace(manifest.find("float32"), 7, "float23");
   std::ofstream(dump + "/manifest.json") << manifest;
-  EXPECT_EQ(Check("").outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("float23"));
+  ExpectNotCompared("", "float23");
 }
 
 TEST_F(CheckLayoutTest, WhatWasDumpedAsStatisticsIsNotCompared) {
@@ -390,8 +382,7 @@ TEST_F(CheckLayoutTest, WhatWasDumpedAsStatisticsIsNotCompared) {
     return path == "w" ? DumpFormat::kStatistics : DumpFormat::kJson;
   };
   ASSERT_TRUE(WriteDump(DumpsDirectory(b_, 0) + "/0", contents).ok());
-  EXPECT_EQ(Check("").outcome(), NOT_COMPARED);
-  EXPECT_THAT(text_, HasSubstr("\"w\" of b: rank 0 as \"w\" was dumped as statistics, without its elements"));
+  ExpectNotCompared("", "\"w\" of b: rank 0 as \"w\" was dumped as statistics, without its elements");
 }
 
 TEST_F(CheckLayoutTest, HostileNamesStayOnTheirLine) {
@@ -447,8 +438,7 @@ TEST_F(CheckLayoutTest, DimensionsThatATensorLacksAreNotCompared) {
         {R"(fused { dim: 0 sections { whole: "w" } sections { } sections { } })",
          "no sections of 3 shares\n"},
         {R"(fused { dim: 0 group: 3 sections { whole: "w" share: 3 } })", "shares in groups of 3"}}) {
-    EXPECT_EQ(Check(std::string("b { tensors { path: \"w\" ") + what + " } }").outcome(), NOT_COMPARED);
-    EXPECT_THAT(text_, HasSubstr(message));
+    ExpectNotCompared(std::string("b { tensors { path: \"w\" ") + what + " } }", message);
   }
 }
 

@@ -9,10 +9,9 @@
 #include <filesystem>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "ott/core/base/file.h"
+#include "ott/core/dump/dump_for_test.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/right/crosscheck/run_for_test.h"
 #include "ott/questions/right/layout/check_layout.h"
@@ -20,18 +19,10 @@
 namespace ott::crosscheck {
 namespace {
 
-// Writes a sparse file of int64 zeros, like Python's.
-void WriteSparseDump(const std::string& run_dir, int rank, int64_t rows, int64_t columns) {
-  const std::string dir = DumpsDirectory(run_dir, rank) + "/0";
+void WriteRank(const std::string& run_dir, int rank, int64_t rows, int64_t columns) {
+  const std::string dir = DumpPath(run_dir, rank, 0);
   std::filesystem::create_directories(dir);
-  const std::string blob = dir + "/[tensors.json]w.bin";
-  EXPECT_EQ(WriteFileAtomically(dir + "/tensors.json", "{\"w\": \"w.bin\"}"), absl::OkStatus());
-  EXPECT_EQ(WriteFileAtomically(blob, ""), absl::OkStatus());
-  EXPECT_EQ(truncate(blob.c_str(), rows * columns * 8), 0);
-  EXPECT_EQ(
-      WriteFileAtomically(blob + ".meta.json", absl::StrCat("{\"file_data_shape\": [", rows, ", ", columns,
-                                                            "], \"file_data_dtype\": \"torch.int64\"}")),
-      absl::OkStatus());
+  WriteSparseDump(dir, {rows, columns});
 }
 
 TEST(LayoutMemory, LargeTensorsNeedLittle) {
@@ -40,8 +31,8 @@ TEST(LayoutMemory, LargeTensorsNeedLittle) {
   constexpr int64_t kColumns = 8192;
   const std::string a = MakeRunForTest("a", 1);
   const std::string b = MakeRunForTest("b", 2);
-  WriteSparseDump(a, 0, kRows, kColumns);
-  for (const int rank : {0, 1}) WriteSparseDump(b, rank, kColumns / 2, kRows);
+  WriteRank(a, 0, kRows, kColumns);
+  for (const int rank : {0, 1}) WriteRank(b, rank, kColumns / 2, kRows);
   Layout layout;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
       R"(b { mesh { axes { name: "tensor" size: 2 } }
