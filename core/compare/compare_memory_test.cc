@@ -1,6 +1,5 @@
 // Comparing files that are larger than memory.
 
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,33 +8,17 @@
 #include <cstdlib>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "ott/core/base/file.h"
 #include "ott/core/compare/compare.h"
+#include "ott/core/dump/dump_for_test.h"
 
 namespace ott {
 namespace {
 
-// Makes a sparse file of int64 zeros, like Python's.
-std::string MakeSparseDump(int64_t num_bytes) {
-  std::string dir = testing::TempDir() + "/compare_memory_test_XXXXXX";
-  EXPECT_NE(mkdtemp(dir.data()), nullptr);
-  const std::string blob = dir + "/[tensors.json]w.bin";
-  EXPECT_EQ(WriteFileAtomically(dir + "/tensors.json", "{\"w\": \"w.bin\"}"), absl::OkStatus());
-  EXPECT_EQ(WriteFileAtomically(blob, ""), absl::OkStatus());
-  EXPECT_EQ(truncate(blob.c_str(), num_bytes), 0);
-  EXPECT_EQ(
-      WriteFileAtomically(blob + ".meta.json", absl::StrCat("{\"file_data_shape\": [", num_bytes / 8,
-                                                            "], \"file_data_dtype\": \"torch.int64\"}")),
-      absl::OkStatus());
-  return dir;
-}
-
 TEST(CompareMemory, LargeDumpsNeedLittle) {
   constexpr int64_t kBytes = 1 << 30;
-  const std::string reference = MakeSparseDump(kBytes);
-  const std::string current = MakeSparseDump(kBytes);
+  const std::string reference = MakeTestDir(), current = MakeTestDir();
+  for (const std::string& dir : {reference, current}) WriteSparseDump(dir, {kBytes / 8});
   // In a process of its own, whose memory, but for mapped files, is limited.
   const pid_t child = fork();
   if (child == 0) {

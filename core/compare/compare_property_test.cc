@@ -1,7 +1,5 @@
 // Random tensors, trees, and damaged files, against oracles that are short and slow.
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -23,8 +21,8 @@
 #include "ott/core/base/file.h"
 #include "ott/core/compare/compare.h"
 #include "ott/core/compare/tensor_comparison.h"
+#include "ott/core/dump/dump_for_test.h"
 #include "ott/core/dump/dump_reader.h"
-#include "ott/core/dump/dump_writer.h"
 #include "ott/core/tensor/element.h"
 
 namespace ott {
@@ -487,27 +485,23 @@ TEST(CompareTrees, SaysOfAnyTreesWhatTheDefinitionSays) {
 // A dump of which one byte was changed, or the end cut off, is an error, differs, or reads as the same.
 TEST(CompareDumps, OfADamagedFileIsEqualOnlyIfWhatIsReadIsTheSame) {
   Random random(4);
-  const std::string dir = testing::TempDir() + "/damaged";
+  const std::string bad = testing::TempDir() + "/damaged";
   int num_seen = 0;
   for (const DumpFormat format :
        {DumpFormat::kBinary, DumpFormat::kNpy, DumpFormat::kSafetensors, DumpFormat::kJson}) {
-    std::filesystem::remove_all(dir);
     const Value tree = ValueMap{{"weights", TensorView(Numbers(), {4, 5})},
                                 {"rate", 0.25},
                                 {"note", "text"},
                                 {"b", TensorView(Numbers(), {3})}};
-    DumpContents contents;
-    contents.tensors.tree = &tree;
-    contents.tensors.format = [format](std::string_view) { return format; };
-    ASSERT_TRUE(WriteDump(dir + "/good", contents).ok());
+    const std::string good = DumpForTest(tree, format);
     std::vector<std::string> files;
-    for (const auto& entry : std::filesystem::directory_iterator(dir + "/good"))
+    for (const auto& entry : std::filesystem::directory_iterator(good))
       files.push_back(entry.path().filename());
     std::sort(files.begin(), files.end());
     for (int trial = 0; trial < 150; ++trial) {
-      std::filesystem::remove_all(dir + "/bad");
-      std::filesystem::copy(dir + "/good", dir + "/bad");
-      const std::string path = dir + "/bad/" + files[random() % files.size()];
+      std::filesystem::remove_all(bad);
+      std::filesystem::copy(good, bad);
+      const std::string path = bad + "/" + files[random() % files.size()];
       std::string bytes = *ReadFile(path);
       const size_t at = random() % bytes.size();
       if (trial % 3 == 0) {
@@ -516,12 +510,12 @@ TEST(CompareDumps, OfADamagedFileIsEqualOnlyIfWhatIsReadIsTheSame) {
         bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));
       }
       ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
-      const TreeComparison comparison = CompareDumps(dir + "/good", dir + "/bad");
+      const TreeComparison comparison = CompareDumps(good, bad);
       if (comparison.verdict() != Verdict::kEqual) {
         ++num_seen;
         continue;
       }
-      const absl::StatusOr<Dump> dump = ReadDump(dir + "/bad");
+      const absl::StatusOr<Dump> dump = ReadDump(bad);
       ASSERT_TRUE(dump.ok()) << path << " at " << at << ": " << dump.status();
       CompareOptions exact;
       exact.tensors.tolerance.bitwise = true;

@@ -1,6 +1,5 @@
 #include "ott/core/compare/compare.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/compare/report.h"
-#include "ott/core/dump/dump_writer.h"
+#include "ott/core/dump/dump_for_test.h"
 #include "ott/core/dump/json_reader.h"
 #include "ott/core/dump/json_writer.h"
 #include "ott/core/json/json_cursor.h"
@@ -41,16 +40,6 @@ std::vector<std::pair<std::string, CompareStatus>> Statuses(const TreeComparison
 
 class CompareTest : public testing::Test {
  protected:
-  std::string WriteDumpOf(const Value& tensors, DumpFormat format = DumpFormat::kBinary) {
-    std::string dir = testing::TempDir() + "/compare_test_XXXXXX";
-    EXPECT_NE(mkdtemp(dir.data()), nullptr);
-    DumpContents contents;
-    contents.tensors.tree = &tensors;
-    contents.tensors.format = [format](std::string_view) { return format; };
-    EXPECT_TRUE(WriteDump(dir, contents).ok());
-    return dir;
-  }
-
   const float one_[2] = {1, 2};
   const float other_[2] = {1, 3};
   const TensorView a_{one_, {2}};
@@ -69,10 +58,10 @@ TEST_F(CompareTest, NothingIsEqualToNothingOrCouldNotBeCompared) {
 
 TEST_F(CompareTest, WhatIsNoImageOfThatSizeIsNotComparedAsOne) {
   const float data[4] = {0, 1, 2, 1000};
-  const std::string image = WriteDumpOf(ValueMap{{"a", TensorView(data, {1, 2, 2})}}, DumpFormat::kImageI);
-  EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(ValueMap{{"a", TensorView(data, {1, 4})}}))),
+  const std::string image = DumpForTest(ValueMap{{"a", TensorView(data, {1, 2, 2})}}, DumpFormat::kImageI);
+  EXPECT_THAT(Statuses(CompareDumps(image, DumpForTest(ValueMap{{"a", TensorView(data, {1, 4})}}))),
               ElementsAre(Pair("a.0", CompareStatus::kCouldNotCompare)));
-  EXPECT_EQ(CompareDumps(image, WriteDumpOf(ValueMap{{"a", Value::List{"text"}}})).verdict(),
+  EXPECT_EQ(CompareDumps(image, DumpForTest(ValueMap{{"a", Value::List{"text"}}})).verdict(),
             Verdict::kDifferent);
 }
 
@@ -93,12 +82,12 @@ TEST_F(CompareTest, StatisticsTellNothingWithoutADigest) {
 TEST_F(CompareTest, DumpWithoutDTypesHasTheSameNumbersWhereBitsAreAskedFor) {
   const auto python_dump = [&](float number) {
     const float data[] = {0.1f, number, std::nanf(""), -std::numeric_limits<float>::infinity()};
-    std::string dir = WriteDumpOf(ValueMap{{"a", TensorView(data, {4})}}, DumpFormat::kJson);
+    std::string dir = DumpForTest(ValueMap{{"a", TensorView(data, {4})}}, DumpFormat::kJson);
     EXPECT_EQ(unlink((dir + "/manifest.json").c_str()), 0);
     return dir;
   };
   const float data[] = {0.1f, -0.0f, std::nanf(""), -std::numeric_limits<float>::infinity()};
-  const std::string reference = WriteDumpOf(ValueMap{{"a", TensorView(data, {4})}});
+  const std::string reference = DumpForTest(ValueMap{{"a", TensorView(data, {4})}});
   CompareOptions options;
   options.tensors.tolerance.bitwise = true;
   EXPECT_EQ(CompareDumps(reference, python_dump(-0.0f), options).verdict(), Verdict::kEqual);
@@ -108,11 +97,11 @@ TEST_F(CompareTest, DumpWithoutDTypesHasTheSameNumbersWhereBitsAreAskedFor) {
 }
 
 TEST_F(CompareTest, UnreadableDumpsCouldNotBeCompared) {
-  const std::string good = WriteDumpOf(ValueMap{{"a", a_}});
+  const std::string good = DumpForTest(ValueMap{{"a", a_}});
   EXPECT_EQ(CompareDumps(good, "/no/such/dump").verdict(), Verdict::kCouldNotCompare);
   EXPECT_EQ(CompareDumps("/no/such/dump", "/no/such/dump").verdict(), Verdict::kCouldNotCompare);
 
-  const std::string cut = WriteDumpOf(ValueMap{{"a", a_}});
+  const std::string cut = DumpForTest(ValueMap{{"a", a_}});
   const std::string blob = cut + "/[tensors.json]a.bin";
   ASSERT_EQ(truncate(blob.c_str(), 7), 0);
   const TreeComparison comparison = CompareDumps(good, cut);
