@@ -21,7 +21,7 @@ from torch import nn
 from torch_test import RANK, Block, batches, digest, loss_of
 
 import optim_test_tools as ott
-from optim_test_tools.torch import _job
+from optim_test_tools.torch import _hooks, _job
 
 
 class UnusualTest(torch_test.ObservedTestCase):
@@ -44,6 +44,12 @@ class UnusualTest(torch_test.ObservedTestCase):
             return digest(model), str(model.graph), [node.kind() for node in traced.inlined_graph.nodes()]
 
         self.check_sound("traced", train, 3, forward=3, backward=3)
+
+    def test_a_trace_is_found_where_pytorch_2_14_says_it(self):
+        is_on = unittest.mock.patch.object(torch.fx._symbolic_trace, "_get_is_fx_tracing", lambda: True, create=True)
+        self.assertFalse(_hooks.is_tracing())
+        with is_on:
+            self.assertTrue(_hooks.is_tracing())
 
     def test_a_model_without_numbers_is_not_the_training(self):
         def count(model):

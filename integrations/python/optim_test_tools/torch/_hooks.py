@@ -32,7 +32,9 @@ def is_transforming() -> bool:
 
 def is_tracing() -> bool:
     """Returns True while torch.fx or torch.jit traces, where what is observed would become part of the graph."""
-    return torch._C._is_tracing() or sys.modules["torch.fx._symbolic_trace"]._is_fx_tracing_flag
+    fx = sys.modules["torch.fx._symbolic_trace"]
+    of_thread = getattr(fx, "_get_is_fx_tracing", None)  # from 2.14 on
+    return torch._C._is_tracing() or (of_thread() if of_thread is not None else fx._is_fx_tracing_flag)
 
 
 def is_abstract(tensor: Any) -> bool:
