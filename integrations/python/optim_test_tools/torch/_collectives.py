@@ -78,6 +78,7 @@ class Collectives:
         self._labels: Dict[int, Tuple[Any, str, List[int]]] = {}
         self._places_of_async_op: Dict[str, int] = {}  # among the arguments, by name
         self._gradients_wait = False
+        self._is_backward = False
         self.num_reductions = 0
         self._attached = _hooks.WeakIds()
         self._own_hooks = _hooks.WeakIds()
@@ -274,13 +275,18 @@ class Collectives:
             self._observer.add_local_gradients(bucket.parameters(), bucket.gradients())
         if bucket.is_last():
             self.num_reductions += 1
-            if not self._gradients_wait:
+            # A rank without batches that has joined takes part outside of a backward pass.
+            if self._is_backward and not self._gradients_wait:
                 self._gradients_wait = True
                 self._observer.stopwatch.start(GRADIENTS)
+
+    def begin_backward(self) -> None:
+        self._is_backward = True
 
     def end_reductions(self) -> bool:
         """Called as a backward pass has ended, in whichever way. Whether gradients were reduced in it."""
         reduced, self._gradients_wait = self._gradients_wait, False
+        self._is_backward = False
         if reduced:
             self._observer.stopwatch.end(GRADIENTS)
         return reduced

@@ -428,6 +428,7 @@ class Observer:
                 self._micro_step += 1
             self._passes_are_own = None
             self.sound.begin_backward(loss, kwargs.get("inputs") is not None)
+            self.collectives.begin_backward()
         try:
             return original(*args, **kwargs)
         finally:
