@@ -103,8 +103,7 @@ TreeComparison CompareToDump(const std::string& reference_dir, const Value& curr
 //
 // A tensor dumped as statistics is bitwise equal where the digest is, and else kCouldNotCompare. So is one
 // dumped as an image, but then the images are compared as well, one side being scaled to an image if need be:
-// the path is followed by "tensor_image.pixels" and "tensor_image.original_range". Without digests, the
-// images decide, and at best are kEqual.
+// the path is followed by "tensor_image.pixels" and "tensor_image.original_range".
 TreeComparison CompareDumps(const std::string& reference_dir, const std::string& current_dir,
                             const CompareOptions& options = {});
 

@@ -203,6 +203,13 @@ TEST(CompareCheckpoints, AResumedSeriesSaysFromWhichStepEachStateDiffers) {
   EXPECT_THAT(ToText(Compare(dir + "/run", dir + "/same")),
               AllOf(HasSubstr("problem: iteration 300 only in the reference"),
                     HasSubstr("verdict: could not compare")));
+  // Where the job resumed, it linked the checkpoint.
+  std::filesystem::remove(dir + "/same/step_200.pt");
+  std::filesystem::create_symlink(dir + "/run/step_200.pt", dir + "/same/step_200.pt");
+  std::filesystem::copy_file(dir + "/run/step_300.pt", dir + "/same/step_300.pt");
+  EXPECT_THAT(ToText(Compare(dir + "/run", dir + "/same")),
+              AllOf(HasSubstr("problem: the checkpoints of iteration 200 are one file"),
+                    HasSubstr("verdict: could not compare")));
   // One within is gone, too, and each step says the same of the names.
   const RunsComparison gap = Compare(dir + "/run", dir + "/gap");
   EXPECT_THAT(gap.problems, testing::ElementsAre("iteration 200 only in the reference"));

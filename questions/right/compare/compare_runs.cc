@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <string_view>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -215,8 +216,7 @@ absl::Status CompareTwoCheckpoints(const std::string& reference, const std::stri
   if (lack_weights && !options.allow_empty) {
     comparison.problems.push_back(
         "the weights have no element on either side, as those of ZeRO's stage 3 if nothing gathers them "
-        "before "
-        "they are saved");
+        "before they are saved");
   }
   for (NamedComparison& named : comparison.results.results) named.path = ConcatenatePaths(name, named.path);
   result->dumps.push_back(Summarize(std::move(comparison.results), std::nullopt, step, options));
@@ -251,6 +251,10 @@ absl::Status CompareSeries(const CompareRunsOptions& options, RunsComparison* re
     if (!only->empty()) result->problems.push_back(DescribeIterations(*only) + where);
   }
   for (const int64_t step : steps.common) {
+    std::error_code unused;
+    if (std::filesystem::equivalent(reference.at(step), current.at(step), unused)) {
+      result->problems.push_back(absl::StrCat("the checkpoints of iteration ", step, " are one file"));
+    }
     OTT_RETURN_IF_ERROR(
         CompareTwoCheckpoints(reference.at(step), current.at(step), step, "", options, result));
   }
