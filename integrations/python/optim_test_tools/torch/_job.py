@@ -9,7 +9,7 @@ import os
 import secrets
 import socket
 import sys
-from typing import Any, Dict, Mapping, Optional, Union
+from typing import Any, Dict, Iterable, Mapping, Optional, Union
 
 import torch
 
@@ -25,8 +25,9 @@ Config = Union[None, str, "os.PathLike[str]", Mapping[str, Any]]
 WARMUP_ITERATIONS = 3
 _CHECK_EVERY = 100
 _HANG_SECONDS = 120.0
-# Ranks come to the first forward pass at different times: data are read, kernels are compiled.
-_SECONDS_TO_MEET = 600.0
+# Ranks come to the first forward pass at different times: data are read, kernels are compiled. It is half of the time after which
+# NCCL ends a training, as where one rank alone trains, the others wait for it meanwhile.
+_SECONDS_TO_MEET = 300.0
 # And to the end of init_process_group(), where they say that they are observed.
 _SECONDS_TO_ANNOUNCE = 60.0
 
@@ -53,13 +54,21 @@ def _announcement(rank: int) -> str:
 
 def _check_announced(store: Any, size: int) -> None:
     """Raises TimeoutError if a rank is not observed, as one that Lightning starts by itself: for it none must wait."""
+    if _are_announced(store, range(size), _SECONDS_TO_ANNOUNCE):
+        return
+    missing = [rank for rank in range(size) if not _are_announced(store, [rank], 0.01)]
+    raise TimeoutError(
+        f"rank {format_ranks(missing)} did not say in {_SECONDS_TO_ANNOUNCE:.0f} s that it is observed: start all ranks by torchrun"
+    )
+
+
+def _are_announced(store: Any, of_ranks: Iterable[int], seconds: float) -> bool:
+    # In version 1.13 the store of a process group has no check().
     try:
-        store.wait(list(map(_announcement, range(size))), datetime.timedelta(seconds=_SECONDS_TO_ANNOUNCE))
+        store.wait(list(map(_announcement, of_ranks)), datetime.timedelta(seconds=seconds))
     except RuntimeError:
-        missing = [rank for rank in range(size) if not store.check([_announcement(rank)])]
-        raise TimeoutError(
-            f"rank {format_ranks(missing)} did not say in {_SECONDS_TO_ANNOUNCE:.0f} s that it is observed: start all ranks by torchrun"
-        ) from None
+        return False
+    return True
 
 
 def find_ranks() -> Any:
