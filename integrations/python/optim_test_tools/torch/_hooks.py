@@ -34,7 +34,7 @@ def is_tracing() -> bool:
     """Returns True while torch.fx or torch.jit traces, where what is observed would become part of the graph."""
     fx = sys.modules["torch.fx._symbolic_trace"]
     of_thread = getattr(fx, "_get_is_fx_tracing", None)  # from 2.14 on
-    return torch._C._is_tracing() or (of_thread() if of_thread is not None else fx._is_fx_tracing_flag)
+    return torch._C._is_tracing() or (of_thread() if of_thread is not None else getattr(fx, "_is_fx_tracing_flag", False))
 
 
 def is_abstract(tensor: Any) -> bool:

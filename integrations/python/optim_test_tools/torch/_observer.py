@@ -239,7 +239,7 @@ class Observer:
         self._run.finish()
         self._say_what_is_unsound()
         if self._num_steps == 0:
-            self.say("no iteration was seen, as they end with the step of an optimizer, which does not show within torch.compile()")
+            self.say("no iteration was seen: they end with the step of an optimizer, which torch.compile() hides")
         self.say(f"`ott report {self._run.run_dir}` tells more")
 
     def _say_what_is_unsound(self) -> None:
