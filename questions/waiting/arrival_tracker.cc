@@ -19,8 +19,8 @@ constexpr size_t kMaxKeptLate = 256;
 
 }  // namespace
 
-double ArrivalTracker::Caused::Spared(int64_t num_intervals, int64_t num_ranks) const {
-  const double num_alike = static_cast<double>(num_intervals) / static_cast<double>(num_ranks);
+double ArrivalTracker::Caused::Spared(int64_t num_iterations, int64_t num_ranks) const {
+  const double num_alike = static_cast<double>(num_iterations) / static_cast<double>(num_ranks);
   const std::map<int, uint64_t>& buckets = costs.buckets();
   double num_longer = 0;
   double late_by = 0;
@@ -56,6 +56,7 @@ void ArrivalTracker::Add(const ArrivalSummary& summary) {
     int64_t before = -1;
     for (const auto& [key, interval] : meeting.intervals) {
       if (before >= 0 && key.first != before) {
+        FinishIteration(num_ranks, measurement);
         measurement.stepped += key.first - before;
         ++measurement.num_steps;
       }
@@ -67,6 +68,7 @@ void ArrivalTracker::Add(const ArrivalSummary& summary) {
         measurement.error_bound += error_bound;
       }
     }
+    FinishIteration(num_ranks, measurement);
     measurement.cost_of_never_last.CloseWindow();
     for (auto& [unused_rank, last] : measurement.last) {
       if (last.cost.CloseWindow()) last.caused_in_window = std::exchange(last.caused_since, {});
@@ -79,10 +81,9 @@ void ArrivalTracker::AddInterval(int64_t iteration, const ArrivalSummary::Interv
   if (measurement.num_intervals++ == 0) measurement.first_iteration = iteration;
   if (iteration != measurement.last_iteration) ++measurement.num_iterations;
   measurement.last_iteration = iteration;
+  measurement.is_open = true;
   if (interval.first_end + error_bound < interval.last) {
     ++measurement.num_left;
-    for (auto& [unused_rank, last] : measurement.last) last.cost.Add(0);
-    measurement.cost_of_never_last.Add(0);
     return;
   }
   const double waited = kNanosecond * static_cast<double>(interval.waited);
@@ -97,12 +98,9 @@ void ArrivalTracker::AddInterval(int64_t iteration, const ArrivalSummary::Interv
 
   const int64_t held_up = interval.taken + interval.held_up - interval.least_held_up;
   const double cost = kNanosecond * static_cast<double>(std::max<int64_t>(0, interval.after_next - held_up));
-  for (auto& [rank, last] : measurement.last) {
-    last.cost.Add(rank == interval.last_rank ? cost : -cost / num_others);
-  }
-  of_rank.caused.Add(cost);
-  of_rank.caused_since.Add(cost);
-  measurement.cost_of_never_last.Add(-cost / num_others);
+  of_rank.cost_in_sum += cost;
+  of_rank.cost_of_open += cost;
+  measurement.cost_of_open += cost;
   // One event is not made up for by others: what may be a matter of the CPU is.
   const double late = cost - kNanosecond * static_cast<double>(interval.taken_in_vain);
   if (late < kHiccupSeconds) return;
@@ -112,6 +110,21 @@ void ArrivalTracker::AddInterval(int64_t iteration, const ArrivalSummary::Interv
   if (measurement.latest.size() <= kMaxKeptLate) return;
   std::pop_heap(measurement.latest.begin(), measurement.latest.end(), is_longer);
   measurement.latest.pop_back();
+}
+
+void ArrivalTracker::FinishIteration(int64_t num_ranks, Measurement& measurement) {
+  if (!std::exchange(measurement.is_open, false)) return;
+  const double of_all = std::exchange(measurement.cost_of_open, 0);
+  const auto num_others = static_cast<double>(num_ranks - 1);
+  for (auto& [unused_rank, last] : measurement.last) {
+    const double own = std::exchange(last.cost_of_open, 0);
+    const double cost = own - (of_all - own) / num_others;
+    last.cost.Add(cost);
+    if (cost <= 0) continue;
+    last.caused.Add(cost);
+    last.caused_since.Add(cost);
+  }
+  measurement.cost_of_never_last.Add(-of_all / num_others);
 }
 
 ArrivalTracker::Last& ArrivalTracker::FindLast(int rank, Measurement& measurement) {
@@ -185,14 +198,17 @@ ArrivalTracker::HoldUpTest ArrivalTracker::TestOf(const Measurement& measurement
       static_cast<double>(measurements_.size()) * static_cast<double>(measurement.num_ranks);
   HoldUpTest test;
   test.level = kHoldUpError * (is_recent ? kWindowErrorShare : 1) / num_compared;
-  test.intervals_of_iteration = static_cast<double>(measurement.num_intervals) / measurement.NumIterations();
+  test.share_of_iterations = static_cast<double>(measurement.num_iterations) / measurement.NumIterations();
   test.least = std::max(kHoldUpIterationShare * iteration.seconds,
-                        measurement.error_bound / static_cast<double>(measurement.num_intervals));
-  // A rank that comes last by what innocent work takes longer does so in each interval; of two ranks each
-  // differs.
-  test.spread = std::hypot(std::sqrt(2) * ExpectedSpread(iteration.cpu) / test.intervals_of_iteration,
-                           SpreadOfTaken(iteration.cpu) / test.intervals_of_iteration, kExpectedLateness);
-  test.slowdown = SecondsOfOneSlowdown(iteration.cpu) / test.intervals_of_iteration;
+                        measurement.error_bound / measurement.NumIterations());
+  // A rank that comes last by what innocent work takes longer does so in each of these iterations; of two
+  // ranks each differs.
+  const double intervals =
+      static_cast<double>(measurement.num_intervals) / static_cast<double>(measurement.num_iterations);
+  test.spread =
+      std::hypot(std::sqrt(2) * ExpectedSpread(iteration.cpu) / test.share_of_iterations,
+                 SpreadOfTaken(iteration.cpu) / test.share_of_iterations, kExpectedLateness * intervals);
+  test.slowdown = SecondsOfOneSlowdown(iteration.cpu) / test.share_of_iterations;
   return test;
 }
 
@@ -201,9 +217,8 @@ void ArrivalTracker::FindDetectable(const Measurement& measurement, const MeanIt
   if (iteration.seconds <= 0) return;
   const HoldUpTest test = TestOf(measurement, iteration, false);
   double caused = 0;
-  for (const auto& [unused_rank, last] : measurement.last) caused = std::max(caused, last.caused.seconds);
-  stats.set_most_caused_share(caused / static_cast<double>(measurement.num_intervals) *
-                              test.intervals_of_iteration / iteration.seconds);
+  for (const auto& [unused_rank, last] : measurement.last) caused = std::max(caused, last.cost_in_sum);
+  stats.set_most_caused_share(caused / measurement.NumIterations() / iteration.seconds);
   // Medians do not tell of what is in fewer than half of the intervals.
   const double found_share =
       1 - static_cast<double>(measurement.num_left) / static_cast<double>(measurement.num_intervals);
@@ -221,7 +236,7 @@ void ArrivalTracker::FindDetectable(const Measurement& measurement, const MeanIt
     most = std::max(most, test.slowdown + estimate.IntervalAt(2 * test.level).high +
                               kPowerQuantile * estimate.standard_error);
   }
-  stats.set_detectable_share(std::max(test.least, most * test.intervals_of_iteration / found_share) /
+  stats.set_detectable_share(std::max(test.least, most * test.share_of_iterations / found_share) /
                              iteration.seconds);
 }
 
@@ -238,7 +253,7 @@ void ArrivalTracker::FindHoldUp(const Measurement& measurement, const MeanIterat
     estimate.value -= test.slowdown;
     const Caused& caused = is_recent ? last.caused_in_window : last.caused;
     const double seconds = caused.Spared(cost->count, measurement.num_ranks) /
-                           static_cast<double>(cost->count) * test.intervals_of_iteration;
+                           static_cast<double>(cost->count) * test.share_of_iterations;
     if (estimate.value <= 0 || estimate.PValue() / 2 > test.level || seconds <= test.least || seconds <= most)
       continue;
     if (AnotherCostsAsMuch(measurement, rank, is_recent)) continue;

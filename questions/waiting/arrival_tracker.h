@@ -19,17 +19,18 @@ namespace ott {
 // interval of its measurement in the same gather.
 //
 // A rank's cost is how much later than the next to last it comes, without the time for which it had no CPU or
-// was held up itself. The mean of what the other ranks cost in the same way is subtracted. So it is nothing
-// for ranks that are alike, however few they are and whatever the noise. If a rank leaves before the last one
+// was held up itself: in all intervals of an iteration together, as a rank may be late at one of several. The
+// mean of what the other ranks cost in the same way is subtracted. So it is nothing for ranks that are alike,
+// however few they are and whatever the noise. If a rank leaves before the last one
 // comes, not all wait for it, and that interval costs nothing. If ranks that do unlike work meet, as a send
 // and its receive, one waits for the other by design.
 //
-// Stated is what all would be spared if the rank were like the others. One of n that are alike is still last
-// in one of n intervals. So the rank is late by the cost that is exceeded in so many, and what exceeds it is
-// noise, which stays.
+// Stated is what all would be spared if the rank were like the others. One of n that are alike still costs
+// most in one of n iterations. So the rank is late by the cost that is exceeded in so many, and what exceeds
+// it is noise, which stays.
 //
 // Medians tell the cost of a rank, which a stall does not move. So a rank that is late by little in most
-// intervals is named only if another one that is late by much in the rest does not cost as much in sum.
+// iterations is named only if another one that is late by much in the rest does not cost as much in sum.
 //
 // Not thread-safe.
 class ArrivalTracker {
@@ -47,7 +48,8 @@ class ArrivalTracker {
   std::vector<ArrivalStats> Finish(const MeanIteration& of_run, const MeanIteration& recent) const;
 
  private:
-  // Seconds that all would have been spared without a rank, in sum, and the most in one interval.
+  // Seconds by which a rank cost more than the others in the mean, of the iterations in which it did: in sum,
+  // and the most in one.
   struct Caused {
     double seconds = 0;
     double longest = 0;
@@ -59,18 +61,19 @@ class ArrivalTracker {
       costs.Add(static_cast<uint64_t>(cost * 1e12));
     }
     // Returns the seconds that all would have been spared if the rank were like the others, in sum.
-    double Spared(int64_t num_intervals, int64_t num_ranks) const;
+    double Spared(int64_t num_iterations, int64_t num_ranks) const;
   };
   struct Last {
     int64_t num_intervals = 0;
     double after_next = 0;  // seconds, in sum
     double waited = 0;      // by the mean of the others, in sum
+    double cost_in_sum = 0;
     // Over the run, in the window that is open, and in the one that was closed last.
     Caused caused;
     Caused caused_since;
     Caused caused_in_window;
-    // The cost of each interval: what all would have been spared without the rank, less its part of what they
-    // would have been spared without another.
+    // Its cost in the iteration that is open, and of each before less the mean cost of the others.
+    double cost_of_open = 0;
     OwnTimeRecorder cost;
   };
   // An interval in which all waited long for one rank.
@@ -92,7 +95,9 @@ class ArrivalTracker {
     int64_t first_iteration = 0;
     int64_t last_iteration = -1;
     bool is_mixed = false;
-    double waited = 0;  // by the mean of all ranks, in sum
+    bool is_open = false;     // an interval of the iteration came
+    double cost_of_open = 0;  // of all ranks
+    double waited = 0;        // by the mean of all ranks, in sum
     double max_wait = 0;
     double error_bound = 0;    // of its intervals, in sum
     std::map<int, Last> last;  // by rank; those that are seldom last give way to others
@@ -108,15 +113,17 @@ class ArrivalTracker {
 
   static void AddInterval(int64_t iteration, const ArrivalSummary::Interval& interval, int64_t error_bound,
                           Measurement& measurement);
+  static void FinishIteration(int64_t num_ranks, Measurement& measurement);
   static Last& FindLast(int rank, Measurement& measurement);
   static void FinishLast(const Measurement& measurement, ArrivalStats& stats);
-  // What a rank is held to, in seconds an interval but for `least`, which are of an iteration.
+  // What a rank is held to, in seconds of an iteration in which the ranks came to the measurement, but for
+  // `least`, which are of any iteration.
   struct HoldUpTest {
     double level = 0;  // one-sided, of each test
     double least = 0;
     double spread = 0;
     double slowdown = 0;
-    double intervals_of_iteration = 0;
+    double share_of_iterations = 0;  // in which they came to it
   };
   HoldUpTest TestOf(const Measurement& measurement, const MeanIteration& iteration, bool is_recent) const;
   // Sets detectable_share and most_caused_share.

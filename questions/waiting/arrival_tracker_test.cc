@@ -53,7 +53,12 @@ struct Told {
     const double step = steps.empty() ? 1 : Sum(steps) / static_cast<double>(steps.size());
     return step * static_cast<double>(iterations.size());
   }
-  double OfIteration() const { return static_cast<double>(came.size()) / NumIterations(); }
+  double ShareOfIterations() const { return static_cast<double>(iterations.size()) / NumIterations(); }
+  double Spread(const CpuShare& cpu) const {
+    const double ranks = std::hypot(std::sqrt(2) * ExpectedSpread(cpu), SpreadOfTaken(cpu));
+    return std::hypot(ranks / ShareOfIterations(), kExpectedLateness * static_cast<double>(came.size()) /
+                                                       static_cast<double>(iterations.size()));
+  }
 };
 
 void Add(const ArrivalSummary::Meeting& meeting, int64_t error_bound, Told& told) {
@@ -86,33 +91,37 @@ void Add(const ArrivalSummary::Meeting& meeting, int64_t error_bound, Told& told
   ++told.num_gathers;
 }
 
-// What a rank cost, over the run or in the last window: each interval in which it was last, and the mean of
-// what it cost in all, with its part of what others cost.
+// What a rank cost in each iteration less the mean of the others, over the run or in the last window: where
+// it is more than nothing, and the mean of all.
 struct Costs {
-  std::vector<double> as_last;
+  std::vector<double> as_most;
   std::optional<SteadyTime> mean;
 };
 
 Costs CostsOf(const Told& told, int rank, bool is_recent) {
   std::vector<double> all, open, window;
   OwnTimeRecorder recorder;
+  double cost = 0;
   for (size_t i = 0; i < told.came.size(); ++i) {
     const Came& came = told.came[i];
-    const bool is_last = came.last_rank == rank && came.all_wait;
-    recorder.Add(is_last ? came.cost : -came.cost / came.num_others);
-    if (is_last) all.push_back(came.cost);
-    if (is_last) open.push_back(came.cost);
+    cost += came.last_rank == rank ? came.cost : -came.cost / came.num_others;
     const bool is_end = i + 1 == told.came.size() || told.came[i + 1].gather != came.gather;
+    if (is_end || told.came[i + 1].iteration != came.iteration) {
+      recorder.Add(cost);
+      if (cost > 1e-15) all.push_back(cost);
+      if (cost > 1e-15) open.push_back(cost);
+      cost = 0;
+    }
     if (is_end && recorder.CloseWindow()) window = std::exchange(open, {});
   }
   return is_recent ? Costs{window, recorder.Read().window} : Costs{all, recorder.Read().all};
 }
 
-// What all would be spared if no cost exceeded the one that is exceeded in one of `num_ranks` intervals. The
+// What all would be spared if no cost exceeded the one that is exceeded in one of `num_ranks` iterations. The
 // tracker knows costs by their bucket.
 double Spared(const Costs& costs, int64_t num_ranks) {
   std::vector<double> known;
-  for (const double cost : costs.as_last)
+  for (const double cost : costs.as_most)
     known.push_back(QuantileSketch::ValueOf(QuantileSketch::BucketOf(static_cast<uint64_t>(cost * 1e12))));
   std::sort(known.rbegin(), known.rend());
   const double all = Sum(known);
@@ -120,7 +129,7 @@ double Spared(const Costs& costs, int64_t num_ranks) {
   if (num_alike > known.size() || all == 0) return 0;
   std::vector<double> spared;
   for (const double cost : known) spared.push_back(std::min(cost, known[num_alike - 1]));
-  return Sum(spared) / all * Sum(costs.as_last);
+  return Sum(spared) / all * Sum(costs.as_most);
 }
 
 void AddHoldUp(const Told& told, int rank, bool is_recent, size_t num_places,
@@ -129,21 +138,19 @@ void AddHoldUp(const Told& told, int rank, bool is_recent, size_t num_places,
   if (!costs.mean) return;
   const Estimate within_run = {costs.mean->seconds, costs.mean->standard_error,
                                costs.mean->degrees_of_freedom};
-  const double of_ranks = std::sqrt(2) * ExpectedSpread(iteration.cpu), taken = SpreadOfTaken(iteration.cpu);
-  Estimate excess = WithExpectedSpread(
-      within_run, std::hypot(std::hypot(of_ranks, taken) / told.OfIteration(), kExpectedLateness));
-  excess.value -= SecondsOfOneSlowdown(iteration.cpu) / told.OfIteration();
+  Estimate excess = WithExpectedSpread(within_run, told.Spread(iteration.cpu));
+  excess.value -= SecondsOfOneSlowdown(iteration.cpu) / told.ShareOfIterations();
   const double error =
       (is_recent ? 0.05 : 1) * kHoldUpError / static_cast<double>(num_places * told.num_ranks);
   if (excess.value <= 0 || excess.PValue() > 2 * error) return;
   const double seconds =
-      Spared(costs, told.num_ranks) / static_cast<double>(costs.mean->count) * told.OfIteration();
-  if (seconds <= std::max(0.02 * iteration.seconds, stats.error_bound())) return;
+      Spared(costs, told.num_ranks) / static_cast<double>(costs.mean->count) * told.ShareOfIterations();
+  if (seconds <= std::max(0.02 * iteration.seconds, Sum(told.bounds) / told.NumIterations())) return;
   for (int other = 0; other < told.num_ranks; ++other) {
-    std::vector<double> of_other = CostsOf(told, other, is_recent).as_last;
+    std::vector<double> of_other = CostsOf(told, other, is_recent).as_most;
     std::sort(of_other.begin(), of_other.end());
     if (other == rank || of_other.empty()) continue;
-    if (Sum(costs.as_last) < 1.5 * (Sum(of_other) - of_other.back())) return;
+    if (Sum(costs.as_most) < 1.5 * (Sum(of_other) - of_other.back())) return;
   }
   if (stats.hold_up().seconds_per_iteration() >= seconds) return;
   HoldUp& hold_up = *stats.mutable_hold_up();
@@ -162,26 +169,26 @@ void AddDetectable(const Told& told, size_t num_places, const ArrivalTracker::Me
   const double share_that_waits =
       1 - static_cast<double>(stats.num_left()) / static_cast<double>(stats.num_intervals());
   double most_caused = 0;
-  for (int rank = 0; rank < told.num_ranks; ++rank)
-    most_caused = std::max(most_caused, Sum(CostsOf(told, rank, false).as_last));
-  stats.set_most_caused_share(most_caused / static_cast<double>(stats.num_intervals()) * told.OfIteration() /
-                              iteration.seconds);
+  for (int rank = 0; rank < told.num_ranks; ++rank) {
+    double caused = 0;
+    for (const Came& came : told.came) caused += came.last_rank == rank ? came.cost : 0;
+    most_caused = std::max(most_caused, caused);
+  }
+  stats.set_most_caused_share(most_caused / told.NumIterations() / iteration.seconds);
   if (share_that_waits <= 0.5) return;
   double most = 0;
   for (int rank = 0; rank < told.num_ranks; ++rank) {
     const std::optional<SteadyTime> mean = CostsOf(told, rank, false).mean;
     if (!mean) return;
     const Estimate error =
-        WithExpectedSpread({0, mean->standard_error, mean->degrees_of_freedom},
-                           std::hypot(std::sqrt(2) * ExpectedSpread(iteration.cpu) / told.OfIteration(),
-                                      SpreadOfTaken(iteration.cpu) / told.OfIteration(), kExpectedLateness));
+        WithExpectedSpread({0, mean->standard_error, mean->degrees_of_freedom}, told.Spread(iteration.cpu));
     const double level = kHoldUpError / static_cast<double>(num_places * told.num_ranks);
     most = std::max(
-        most, SecondsOfOneSlowdown(iteration.cpu) / told.OfIteration() +
+        most, SecondsOfOneSlowdown(iteration.cpu) / told.ShareOfIterations() +
                   (StudentTQuantile(1 - level, error.degrees_of_freedom) + 0.84) * error.standard_error);
   }
-  stats.set_detectable_share(std::max({0.02 * iteration.seconds, stats.error_bound(),
-                                       most * told.OfIteration() / share_that_waits}) /
+  stats.set_detectable_share(std::max({0.02 * iteration.seconds, Sum(told.bounds) / told.NumIterations(),
+                                       most * told.ShareOfIterations() / share_that_waits}) /
                              iteration.seconds);
 }
 
@@ -302,7 +309,7 @@ std::vector<ArrivalSummary> DrawGathers(std::mt19937_64& random) {
   const bool is_regular = draw(2) == 0, is_twice = draw(4) == 0, is_missing = draw(4) == 0,
              is_absent = draw(4) == 0;
   const bool is_taken = draw(8) == 0, is_in_vain = draw(8) == 0, is_mixed = draw(8) == 0;
-  const bool stalls_early = draw(2) == 0;
+  const bool stalls_early = draw(2) == 0, is_late_once = draw(2) == 0;
   const int64_t pause = draw(4) == 0 ? draw(length) : -1;
   const int64_t num_places = 1 + draw(2), stay = kMillisecond * one_of({1, 9, 5000, 5000});
   const int64_t error_bound = kMillisecond * one_of({0, 0, 1});
@@ -320,7 +327,8 @@ std::vector<ArrivalSummary> DrawGathers(std::mt19937_64& random) {
         for (int64_t i = gather * length; i < (gather + 1) * length; i += step) {
           for (int64_t again = 0; again < (is_twice ? 2 : 1); ++again) {
             if (is_missing && draw(10) == 0) continue;
-            const bool is_late = rank == slow && gather >= since && place == 0;
+            const bool is_late =
+                rank == slow && gather >= since && place == 0 && (again == 0 || !is_late_once);
             const bool is_stalled = rank == (stalls + place) % num_ranks &&
                                     !(stalls_early && gather >= since) &&
                                     (is_regular ? i % stall_every == 1 : draw(stall_every) == 0);
@@ -387,16 +395,19 @@ TEST(Arrivals, HoldUpsAndHiccupsAreThoseOfTheDefinition) {
 constexpr int kIterationsBetweenGathers = 200;
 constexpr double kIteration = 0.01;
 
-// One arrival an iteration of 10 ms, later by what late_of says of rank and iteration, in milliseconds.
-ArrivalSummary Late(int num_ranks, const std::function<double(int, int)>& late_of, int begin = 0) {
+// So many arrivals an iteration of 10 ms, the first one later by what late_of says of rank and iteration, in
+// milliseconds.
+ArrivalSummary Late(int num_ranks, const std::function<double(int, int)>& late_of, int begin = 0,
+                    int num_arrivals = 1) {
   ArrivalSummary merged;
   for (int rank = 0; rank < num_ranks; ++rank) {
     RankArrivals arrivals;
     StopwatchArrivals& measurement = arrivals.measurements.emplace_back();
     measurement.name = "allreduce";
     for (int i = begin; i < begin + kIterationsBetweenGathers; ++i) {
-      const auto late = static_cast<int64_t>(late_of(rank, i) * kMillisecond);
-      measurement.arrivals.push_back({i, i * 10 * kMillisecond + late, 0, 0});
+      int64_t late = static_cast<int64_t>(late_of(rank, i) * kMillisecond);
+      for (int again = 0; again < num_arrivals; ++again, late = 0)
+        measurement.arrivals.push_back({i, (i * 10 + again) * kMillisecond + late, 0, 0});
     }
     merged.Merge(ArrivalSummary(rank, arrivals));
   }
@@ -435,6 +446,17 @@ TEST(HoldUp, CostsWhatAllWouldBeSparedIfItWereLikeTheOthers) {
       said += 1e3 * stats.hold_up().seconds_per_iteration() * kIterationsBetweenGathers;
     }
     EXPECT_NEAR(said, spared, 0.05 * spared) << num_ranks << " ranks";
+  }
+}
+
+TEST(HoldUp, AtOneOfSeveralIntervalsOfAnIterationCostsAsMuch) {
+  std::mt19937_64 random(1);
+  std::exponential_distribution<double> noise(10);
+  for (const int num_arrivals : {1, 2, 5}) {
+    const ArrivalStats stats = Stats({Late(
+        3, [&](int rank, int) { return (rank == 1 ? 0.8 : 0) + noise(random); }, 0, num_arrivals)});
+    EXPECT_EQ(stats.hold_up().rank(), 1) << num_arrivals;
+    EXPECT_NEAR(stats.hold_up().seconds_per_iteration(), 0.75e-3, 0.05e-3) << num_arrivals;
   }
 }
 

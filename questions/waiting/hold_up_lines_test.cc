@@ -20,6 +20,7 @@ using ::testing::HasSubstr;
 TracedJob Job() {
   TracedJob job;
   job.ranks.resize(2);
+  job.ranks[1].rank = 1;
   job.clocks.resize(2);
   for (ClockOffset& clock : job.clocks) clock.is_known = true;
   job.clocks[0].error_bound = 12'000;
