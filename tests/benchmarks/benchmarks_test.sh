@@ -4,14 +4,21 @@
 #   benchmarks_test.sh COMMAND...
 set -uo pipefail
 
+# left_by PROCESS: what it left since `started` was touched. Tests that were killed, in sandboxes with ids of their own, leave files, too.
+left_by() {
+  find /dev/shm -maxdepth 1 -name "*_$1_*" -newer started
+}
+
 failed=0
+touch started
 for command in "$@"; do
   $command > output.txt 2>&1 &
   process=$!
   wait "$process"
   code=$?
   output=$(< output.txt)
-  if left=$(compgen -G "/dev/shm/*_${process}_*"); then
+  left=$(left_by "$process")
+  if [[ -n $left ]]; then
     printf '%s: left %s\n' "$command" "$left"
     failed=1
   fi
@@ -26,13 +33,14 @@ for command in "$@"; do
   [[ $command == */dump_benchmark\ * ]] || continue
   ${command%% *} --benchmark_filter=BM_DumpJson --benchmark_min_time=600 > output.txt 2>&1 &
   process=$!
-  until compgen -G "/dev/shm/*_${process}_*" > /dev/null; do
+  until [[ -n $(left_by "$process") ]]; do
     kill -0 "$process" || break
   done
   kill -TERM "$process"
   wait "$process"
   code=$?
-  if left=$(compgen -G "/dev/shm/*_${process}_*") || ((code != 143)); then
+  left=$(left_by "$process")
+  if [[ -n $left ]] || ((code != 143)); then
     printf '%s: ended with %d, left %s\n' "$command" "$code" "$left"
     failed=1
   fi
