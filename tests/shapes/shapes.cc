@@ -54,6 +54,15 @@ void AddReductions(ShapeList& shapes) {
     program.Collective("allreduce", 0.5 * kMs);
     program.Work("step", 1 * kMs);
   });
+  // Gradients, and their norm.
+  Add(shapes, "two reductions of one name", [](const Place& at, RankProgram& program) {
+    program.Work("forward", 4 * kMs, at.Planted(2 * kMs));
+    program.Work("backward", 8 * kMs);
+    program.Collective("allreduce", 0.5 * kMs);
+    program.Work("clipping", 0.5 * kMs);
+    program.Collective("allreduce", 0.1 * kMs);
+    program.Work("step", 1 * kMs);
+  });
   Add(shapes, "a device throttled evenly", [](const Place& at, RankProgram& program) {
     const auto work = [&](const char* name, double seconds) {
       program.Work(name, seconds, at.Planted(0.24 * seconds));
