@@ -53,9 +53,8 @@ TEST(BlobFileName, StaysInTheDirectoryAndIsOneForEachReference) {
   const size_t longest = 255 - std::string(kMetaExtension).size() - std::string("[g]").size();
   for (const std::string letter : {"x", "\u00e9", "\u20ac", "\U0001f600"}) {
     for (size_t size = longest - 8; size < longest + 8; ++size) {
-      std::string reference;
-      while (reference.size() + letter.size() <= size) reference += letter;
-      reference += std::string(size - reference.size(), 'y');
+      std::string reference(size % letter.size(), 'y');
+      while (reference.size() < size) reference += letter;
       const std::string name = BlobFileName("g", reference);
       EXPECT_LE(name.size() + std::string(kMetaExtension).size(), 255) << size;
       EXPECT_EQ(name == "[g]" + reference, size <= longest) << size;

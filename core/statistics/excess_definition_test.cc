@@ -270,7 +270,7 @@ TEST(PersistentExcess, IsThatOfItsDefinition) {
     const size_t num_others = 1 + random() % 6, size = random() % 8 == 0 ? 7 : 8 + random() % 9;
     const double noise = random() % 2 == 0 ? 2e-5 : 5e-4, growth = random() % 3 == 0 ? 0.3 : 0;
     const double level = random() % 2 == 0 ? 0.1 : 0;
-    const bool is_computing = random() % 2 == 0;
+    const bool is_computing = random() % 2 == 0, is_exact = random() % 20 == 0;
     const auto draw = [&](bool has_blocks, double excess, size_t begin, size_t end) {
       SteadyTime time;
       double walk = 0;
@@ -284,7 +284,7 @@ TEST(PersistentExcess, IsThatOfItsDefinition) {
       }
       time.block_iterations = has_blocks ? 5 : 10;
       time.count = time.block_iterations * time.num_blocks + static_cast<int64_t>(random() % 3);
-      time.standard_error = (random() % 3 == 0 ? 1e-5 : 1e-3) * (0.5 + uniform(random));
+      time.standard_error = (is_exact ? 0 : random() % 3 == 0 ? 1e-5 : 1e-3) * (0.5 + uniform(random));
       time.degrees_of_freedom = 3 + 5 * uniform(random);
       const double cpu = is_computing ? 0.01 * uniform(random) : 0;
       return ProcessTime{time, {cpu, 0.3 * uniform(random), 10 * std::pow(uniform(random), 3)}};

@@ -15,6 +15,7 @@ TEST(CpuUsage, ProcStatIsCountedAsPsutilDoesAndSomethingElseRefused) {
   // Old kernels have fewer columns.
   EXPECT_DOUBLE_EQ(ParseProcStat("cpu 1 1 1 7", 1)->all_busy, 3);
   EXPECT_FALSE(ParseProcStat("", 100).ok());
+  EXPECT_FALSE(ParseProcStat("cpu 1 2 3\n", 100).ok());
   EXPECT_FALSE(ParseProcStat("intr 1 2 3 4 5\ncpu 1 2 3 4", 100).ok());
 }
 

@@ -231,6 +231,8 @@ TEST_F(OwnTimeTest, IsWhatIsNeitherInCollectivesNorWithoutACpu) {
       if (spent.taken == 0) continue;
       EXPECT_NEAR(own.all_with_taken().seconds(), spent.Seconds(true), 1e-7) << trial << " " << name;
     }
+    for (const std::string collective : {"allreduce", "inner_allreduce"})
+      EXPECT_FALSE(Own(stats, collective).has_all()) << trial;
     for (const StopwatchArrivals& of : stopwatch_.TakeArrivals()) {
       EXPECT_EQ(of.arrivals.front().iteration, 1);
       if (of.name == "inner_allreduce") continue;
@@ -440,6 +442,77 @@ TEST_F(OwnTimeTest, OfAMomentNoMoreIsTakenThanItTook) {
     now_ns += 20'000;
   });
   EXPECT_NEAR(Own(stats, "module norm").all().seconds(), 0, 20e-6);
+}
+
+TEST_F(OwnTimeTest, InACollectiveNoMoreIsTakenThanItTook) {
+  const StopwatchStats stats = Train([&] {
+    now_ns += 90'000;
+    taken_ns += 90'000;
+    {
+      const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
+      now_ns += 20'000;
+    }
+    Pass(20);
+  });
+  EXPECT_NEAR(stats.own_work().taken_seconds(), kIterations * 90e-6, kIterations * 20e-6 + 1e-9);
+}
+
+TEST_F(OwnTimeTest, NoMoreIsTakenThanTheWorkBesidesCollectivesOfOtherThreads) {
+  const StopwatchStats stats = Train([&] {
+    Pass(1);
+    std::thread([&] {
+      const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
+      LoseCpu(10);
+    }).join();
+  });
+  EXPECT_NEAR(stats.own_work().taken_seconds(), kIterations * 0.001, 1e-6);
+}
+
+TEST_F(OwnTimeTest, OfIterationsThatOtherThreadsBeganNothingIsTaken) {
+  const StopwatchStats stats = Train([&] {
+    LoseCpu(10);
+    std::thread([&] { stopwatch_.FinishIter(); }).join();
+    Pass(10);
+  });
+  EXPECT_EQ(stats.own_work().num_watched_iters(), 0);
+  EXPECT_EQ(stats.own_work().taken_seconds(), 0);
+}
+
+TEST_F(OwnTimeTest, AMeasurementThatIsShortForOnceIsWatchedOn) {
+  int iteration = 0;
+  const StopwatchStats stats = Train([&] {
+    {
+      const Stopwatch::Scope module(stopwatch_, "module norm");
+      now_ns += 50'000;
+      if (++iteration % 2 == 0) LoseCpu(5);
+    }
+    Pass(10);
+  });
+  EXPECT_EQ(Own(stats, "module norm").all().count(), kIterations);
+}
+
+TEST_F(OwnTimeTest, AMeasurementThatRanInsideOfAnotherIsWatchedNoMore) {
+  int iteration = 0;
+  StopwatchStats stats = Train([&] {
+    std::optional<Stopwatch::Scope> forward;
+    if (++iteration > kIterations - 10) forward.emplace(stopwatch_, "forward");
+    const Stopwatch::Scope norm(stopwatch_, "norm");
+    Pass(10);
+    LoseCpu(5);
+  });
+  // Not the first one, before which it was not known how long it takes, either.
+  EXPECT_EQ(Own(stats, "norm").all().count(), kIterations - 10 - 2);
+  stats = Train([&] {
+    {
+      const Stopwatch::Scope norm(stopwatch_, "outer and inner norm");
+      Pass(50);
+      LoseCpu(1);
+    }
+    const Stopwatch::Scope forward(stopwatch_, "forward");
+    const Stopwatch::Scope norm(stopwatch_, "outer and inner norm");
+    Pass(1);
+  });
+  EXPECT_NEAR(Own(stats, "outer and inner norm").all().seconds(), 0.052, 1e-4);
 }
 
 TEST_F(OwnTimeTest, TheKernelIsAskedOnceInATenthOfAMillisecond) {

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -129,6 +130,15 @@ TEST(FormatCsv, HasARowForEachMeasurementAndKind) {
             "per_interval,rare,false,1,0.004,0.004,0,0.004,0.004,0.004,0.004,0.004\r\n"
             "per_iteration,often,false,4,0.02,0.005,0,0.005,0.005,0.005,0.005,0.005\r\n"
             "per_interval,often,false,4,0.02,0.005,0,0.005,0.005,0.005,0.005,0.005\r\n");
+}
+
+TEST(FormatCsv, TellsQuantiles) {
+  StopwatchSnapshot snapshot;
+  std::vector<double> seconds;
+  for (int i = 1; i <= 100; ++i) seconds.push_back(1e-3 * i);
+  snapshot.iteration = Of(seconds);
+  const auto of = [&](double q) { return *snapshot.iteration.Quantile(q); };
+  EXPECT_THAT(FormatCsv(snapshot), HasSubstr(absl::StrFormat(",0.001,%.9g,%.9g,%.9g,0.1\r\n", of(0.5), of(0.9), of(0.99))));
 }
 
 TEST(FormatCsv, QuotesNamesAndLeavesUnknownQuantilesEmpty) {

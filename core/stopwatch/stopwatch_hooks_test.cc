@@ -29,6 +29,27 @@ TEST_F(StopwatchTest, EnablingFailsWhereTheDeviceCannotBeSynchronized) {
   EXPECT_TRUE(stopwatch_.Enable({}).ok());
 }
 
+TEST_F(StopwatchTest, AnIntervalEndsWhenTheDeviceIsSynchronized) {
+  Stopwatch stopwatch(EnvironmentWith([]() -> absl::Status {
+    Pass(7);
+    return absl::OkStatus();
+  }));
+  Stopwatch::Options options;
+  options.device_sync = Stopwatch::DeviceSync::kDevice;
+  ASSERT_TRUE(stopwatch.Enable(options).ok());
+  {
+    const Stopwatch::Scope scope(stopwatch, "scope");
+    Pass(1);
+  }
+  stopwatch.Start("calls");
+  Pass(1);
+  stopwatch.End("calls");
+  const StopwatchSnapshot snapshot = stopwatch.Snapshot();
+  ASSERT_EQ(snapshot.measurements.size(), 2u);
+  for (const auto& measurement : snapshot.measurements)
+    EXPECT_DOUBLE_EQ(measurement.per_interval.total(), 0.008) << measurement.name;
+}
+
 bool cpu_times_can_be_read = true;
 // Two CPUs, of which the process keeps one busy, three quarters of that in user space.
 absl::StatusOr<CpuTimes> HalfBusy() {
