@@ -155,7 +155,7 @@ TEST(TensorDumper, OptionsComeFromTheConfiguration) {
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
       R"(iterations { every: 3 } ranks: 1 include_globs: "a" include_regexes: "b" exclude_globs: "c"
          exclude_regexes: "d" format_for_all: FORMAT_STATISTICS
-         formats { format: FORMAT_NPY paths: "w*" } formats { format: FORMAT_IMAGE_BGR paths: "i" }
+         formats { format: FORMAT_NPY paths: "w*" } formats { paths: "d" } formats { format: FORMAT_IMAGE_BGR paths: "i" }
          max_bytes_per_dump: 5 sync: true num_writer_threads: 2 num_json_threads: 0 max_queued_bytes: 6
          reserved_bytes: 0 drop_when_full: true)",
       &config));
@@ -523,8 +523,13 @@ TEST_F(TensorDumperTest, AComparisonWaitsForTheWriterThreads) {
 
 TEST_F(TensorDumperTest, TheOrderOfAddingIsKeptAcrossTheTree) {
   Enable();
-  for (const char* const path : {"data.0", "loss.0", "data.1"}) Add(path, view_);
+  for (const char* const path : {"data.0", "loss.0", "data.1"}) {
+    Add(path, view_);
+    ASSERT_TRUE(dumper_.AddGradData(path, view_).ok());
+  }
+  ASSERT_TRUE(dumper_.SetGradients([](auto tensors) { return std::vector<Gradient>(tensors.size()); }).ok());
   EXPECT_THAT(dumper_.tensor_order(), ElementsAre("data.0", "loss.0", "data.1"));
+  EXPECT_THAT(dumper_.grad_order(), ElementsAre("data.0", "loss.0", "data.1"));
   DumpNow();
   EXPECT_THAT(ReadManifest(dir_ + "/0")->value().tensor_order, ElementsAre("data.0", "loss.0", "data.1"));
 }
@@ -587,6 +592,12 @@ TEST_F(TensorDumperTest, ActionsAreCalledOnceTheirCountIsReached) {
   dumper_.PerformAfterDumpCount(30, [&] { calls = -1; });
   dumper_.PerformAfterDumpCount(30, [&] { ++calls; });
   dumper_.SetDumpCount(30);
+  EXPECT_EQ(calls, 2);
+  // Nor by what is enabled next.
+  dumper_.PerformAfterDumpCount(31, [&] { ++calls; });
+  ASSERT_TRUE(dumper_.Disable().ok());
+  Enable();
+  dumper_.SetDumpCount(31);
   EXPECT_EQ(calls, 2);
 }
 
