@@ -203,6 +203,7 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
     const TensorComparison result = compare();
     const std::string context = absl::StrCat("trial ", trial, ", ", size, " elements");
     ASSERT_EQ(result.status, expected.status) << context;
+    ASSERT_EQ(result.tolerance.atol, tolerance.atol) << context;
     ASSERT_EQ(result.num_bits_differ, expected.num_bits_differ) << context;
     if (!Passes(result.status)) {
       ASSERT_EQ(result.num_mismatched, expected.num_mismatched) << context;
