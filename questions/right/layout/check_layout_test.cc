@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/dump/dump_writer.h"
+#include "ott/core/tensor/scattered_elements.h"
 #include "ott/core/tensor/value.h"
 #include "ott/questions/right/crosscheck/run_for_test.h"
 #include "ott/questions/right/layout/layout_text.h"
@@ -27,6 +28,7 @@
 namespace ott::crosscheck {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -134,6 +136,33 @@ TEST(ToWholes, AStackOfLayersIsTakenApart) {
   EXPECT_THAT(ToWholes(tree, layout, &problems).status().message(), HasSubstr("{layer}"));
 }
 
+TEST(ToWholes, FoldersOfRanksArePutTogetherAndTheirLayersCounted) {
+  RunLayout layout;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      R"(tensors { path: "{layer}.w" split { dim: 0 axis: "tp" } numbers { name: "layer" axis: "pp" } })",
+      &layout));
+  // The first stage has two layers, and the second one has one.
+  const auto two = [](float first) {
+    return ValueMap{{"0.w", Count({1}, first)}, {"1.w", Count({1}, first + 2)}};
+  };
+  const auto one = [](float first) { return ValueMap{{"0.w", Count({1}, first)}}; };
+  const Value tree = ValueMap{{"mp_rank_00_000", two(0)},
+                              {"mp_rank_00_001", one(4)},
+                              {"mp_rank_01_000", two(1)},
+                              {"mp_rank_01_001", one(5)}};
+  std::vector<std::string> problems;
+  const absl::StatusOr<Value> wholes = ToWholes(tree, layout, &problems);
+  ASSERT_TRUE(wholes.ok()) << wholes.status();
+  EXPECT_THAT(problems, testing::IsEmpty());
+  ASSERT_EQ(wholes->map().size(), 3);
+  for (const int layer : {0, 1, 2}) {
+    const Tensor whole = Gathered(wholes->map().Find(absl::StrCat(layer, ".w"))->tensor()).value();
+    ASSERT_EQ(whole.view.shape(), Dims({2}));
+    const float* const elements = static_cast<const float*>(whole.view.data());
+    EXPECT_THAT(std::vector<float>(elements, elements + 2), ElementsAre(2 * layer, 2 * layer + 1));
+  }
+}
+
 TEST(RankDump, KeepsNoFileMapped) {
   const std::string run = MakeRunForTest("mapped", 1);
   WriteTreeForTest(run, 0, 0, ValueMap{{"weights", Count({64, 64})}, {"step", 3}});
@@ -176,6 +205,7 @@ TEST_F(CheckLayoutTest, UnevenPartsFollowEachOtherWithoutTheirPadding) {
                 path: "w" split { dim: 0 axis: "tensor" } padding { dim: 0 size: 5 } } })")
                 .outcome(),
             DIFFERENT);
+  EXPECT_THAT(text_, AllOf(HasSubstr(a_ + ": 1 rank = "), HasSubstr(b_ + ": 2 ranks = ")));
   EXPECT_THAT(text_,
               HasSubstr("dim 0 split over tensor; dim 0 padded from 5: 1 tensor, such as \"w\" [5, 2]: "
                         "dim 0 = 3 + 3, 1 of padding in dim 0"));
@@ -295,6 +325,7 @@ TEST_F(CheckLayoutTest, WhatMatchesNothingIsNeverAPass) {
   ExpectNotCompared(
       R"(a { ignore: "only_a" } b { tensors { path: "z" } tensors { path: "*" } ignore: "only_b" })",
       "b: no tensor matches the rule for \"z\"");
+  EXPECT_THAT(text_, HasSubstr(": 0 tensors\n"));
   ExpectNotCompared(R"(a { ignore: "*" } b { ignore: "*" })", "there is no element to compare");
 }
 
