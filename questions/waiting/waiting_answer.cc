@@ -45,6 +45,9 @@ void AnswerNobody(const ClusterStats& stats, Answer* answer) {
   } else if (most->num_intervals() < kFewest) {
     why = absl::StrCat("; that takes ", kFewest, " iterations to which all ranks came, and there are ",
                        most->num_intervals());
+  } else if (stats.has_straggler()) {
+    why = absl::StrCat(": ", FormatRank(stats.straggler().rank(), stats.straggler().host()),
+                       " works longer, and how long the others wait for it does not stand out");
   } else if (detectable <= kDetectableShare) {
     answer->set_finding(Answer::GOOD);
     answer->add_sentences(absl::StrFormat(

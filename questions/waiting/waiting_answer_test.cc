@@ -96,6 +96,8 @@ TEST(WaitingAnswer, ClearsNobodyWhereNobodyWouldHaveBeenFound) {
         {"arrivals { num_intervals: 50 } arrivals { name: \"sum\" group: \"pp\" num_intervals: 80 num_left: "
          "39 }",
          ": it is not known what would have shown at \"sum\" of group pp, where ranks may do unlike work"},
+        {"straggler { rank: 1 host: \"vm\" } arrivals { num_intervals: 80 detectable_share: 0.1 }",
+         ": rank 1 (vm) works longer, and how long the others wait for it does not stand out"},
         {"arrivals { num_intervals: 80 detectable_share: 3 } arrivals { num_intervals: 50 detectable_share: "
          "0.601 }",
          "; only one that costs 61% of an iteration would have shown"}}) {
