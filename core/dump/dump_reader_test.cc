@@ -169,8 +169,8 @@ TEST(ReadDump, NumbersOfAnotherShapeAreErrors) {
   EXPECT_EQ(read(dir, "[[1.0, 2.0], [3.0, 4.5]]"), "");
   for (const char* numbers :
        {"[[1.0, 2.0]]", "[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]", "[[1.0, 2.0], [3.0, 4.0, 5.0]]",
-        "[[1.0, 2.0], [3.0, 4.0], [5, 6]]", "[[1.0, 2.0], [3.0, [4.0]]]", "[[1.0, 2.0], 3.0]", "[1.0, 2.0, 3.0, 4.0]", "[]", "1.0", "\"a\"", "{}",
-        "null"}) {
+        "[[1.0, 2.0], [3.0, 4.0], [5, 6]]", "[[1.0, 2.0], [3.0, [4.0]]]", "[[1.0, 2.0], 3.0]",
+        "[1.0, 2.0, 3.0, 4.0]", "[]", "1.0", "\"a\"", "{}", "null"}) {
     EXPECT_THAT(read(dir, numbers), HasSubstr("'a': its numbers are not of shape [2, 2]")) << numbers;
   }
   EXPECT_TRUE(WriteFileAtomically(absl::StrCat(dir, "/", kTensorsFile), "{}").ok());

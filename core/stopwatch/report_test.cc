@@ -138,7 +138,8 @@ TEST(FormatCsv, TellsQuantiles) {
   for (int i = 1; i <= 100; ++i) seconds.push_back(1e-3 * i);
   snapshot.iteration = Of(seconds);
   const auto of = [&](double q) { return *snapshot.iteration.Quantile(q); };
-  EXPECT_THAT(FormatCsv(snapshot), HasSubstr(absl::StrFormat(",0.001,%.9g,%.9g,%.9g,0.1\r\n", of(0.5), of(0.9), of(0.99))));
+  EXPECT_THAT(FormatCsv(snapshot),
+              HasSubstr(absl::StrFormat(",0.001,%.9g,%.9g,%.9g,0.1\r\n", of(0.5), of(0.9), of(0.99))));
 }
 
 TEST(FormatCsv, QuotesNamesAndLeavesUnknownQuantilesEmpty) {
