@@ -516,7 +516,7 @@ void TensorDumper::KeepSelected(Pending& pending) const {
       pending.num_bytes += stored.tensor.view.num_bytes();
     }
   }
-  // As where they are not added.
+  // A dump whose gradients are all left out is like one to which none were added.
   if (had_grads && pending.grads.map().empty()) pending.has_grads = false;
 }
 
@@ -542,7 +542,7 @@ absl::Status TensorDumper::Write(Pending pending, int64_t count) {
     contents.world_size = options.world_size;
     contents.max_bytes = options.max_bytes_per_dump;
     contents.num_json_threads = options.num_json_threads;
-    // What a reference that cannot be read has is dumped in full.
+    // A reference that cannot be read has nothing that could be left out: the dump is written in full.
     absl::StatusOr<std::optional<Manifest>> reference;
     if (!options.reference_dir.empty()) reference = ReadManifest(DumpDir(options.reference_dir, count));
     if (reference.ok() && reference->has_value()) contents.reference = &**reference;

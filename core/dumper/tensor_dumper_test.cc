@@ -373,7 +373,7 @@ TEST_F(TensorDumperTest, FullDataIsKeptWhereTheReferenceDiffers) {
   const TreeComparison comparison = CompareDumps(dir_ + "/0", options.dir + "/0");
   EXPECT_EQ(comparison.results[0].comparison.status, CompareStatus::kBitwiseEqual);
   EXPECT_EQ(comparison.first_failure()->path, "other");
-  // Of a reference that was cut off, nothing is lost but room.
+  // The dump is whole if its reference was cut off.
   std::filesystem::resize_file(dir_ + "/0/manifest.json", 10);
   second.ResetDumpCount();
   ASSERT_TRUE(second.AddTensorData("same", view_).ok());

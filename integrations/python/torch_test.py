@@ -68,6 +68,20 @@ def loss_of(model, batch):
     return nn.functional.cross_entropy(model(x), y)
 
 
+def learn(model, optimizer, number):
+    for batch in batches(number):
+        optimizer.zero_grad()
+        loss_of(model, batch).backward()
+        optimizer.step()
+
+
+def reduce_nothing(state, bucket):
+    """A communication hook that leaves each rank its own gradients."""
+    future = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
+
+
 class Observed:
     """A run under observation, and what it left."""
 
@@ -273,10 +287,7 @@ class TorchTest(ObservedTestCase):
             torch.manual_seed(16)
             model = nn.Sequential(torch.jit.script(nn.Linear(16, 8)), nn.Linear(8, 4))
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            for batch in batches(5):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+            learn(model, optimizer, 5)
             return digest(model)
 
         self.check("other_kinds", train, 5, forward=5, backward=5, optimizer=5)
@@ -443,10 +454,7 @@ class TorchTest(ObservedTestCase):
     def test_operations_are_logged_with_module_and_line(self):
         def train():
             model, optimizer = make()
-            for batch in batches(2):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+            learn(model, optimizer, 2)
             return digest(model)
 
         observed = self.check("operations", train, 2, config={"op_log": {"iterations": {"list": [1]}}})
@@ -541,10 +549,7 @@ class TorchTest(ObservedTestCase):
     def test_modules_and_datasets_are_named_with_their_lines(self):
         def train():
             model, optimizer = make(False)
-            for batch in batches(5):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+            learn(model, optimizer, 5)
             return digest(model)
 
         observed = self.check("modules", train, 5)
@@ -569,10 +574,7 @@ class TorchTest(ObservedTestCase):
         def train():
             model, optimizer = make()
             model.register_comm_hook(model.process_group, hook)
-            for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+            learn(model, optimizer, 3)
             return digest(model)
 
         self.check("own_hook", train, 3, dist__gradients=3)
@@ -585,14 +587,9 @@ class TorchTest(ObservedTestCase):
         self.assertEqual(ott._ott.describe_unsound(observed.dir), "")
 
     def test_what_a_communication_hook_of_ones_own_leaves_different_is_no_finding(self):
-        def hook(state, bucket):
-            future = torch.futures.Future()
-            future.set_result(bucket.buffer())
-            return future
-
         def train():
             model, optimizer = make()
-            model.register_comm_hook(None, hook)
+            model.register_comm_hook(None, reduce_nothing)
             for batch in batches(3):
                 optimizer.zero_grad()
                 loss_of(model, batch).backward()
@@ -623,10 +620,7 @@ class TorchTest(ObservedTestCase):
     def test_activations_and_gradients_before_their_reduction_are_dumped(self):
         def train():
             model, optimizer = make()
-            for batch in batches(2):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+            learn(model, optimizer, 2)
             return digest(model)
 
         alone = train()
@@ -656,10 +650,7 @@ class TorchTest(ObservedTestCase):
         with Observed("traces") as observed:
             export(paths[0])  # the run has not begun
             model, optimizer = make()
-            for batch in batches(2):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+            learn(model, optimizer, 2)
             export(paths[1])
             os.remove(paths[1])
             export(paths[1])
@@ -697,10 +688,7 @@ class TorchTest(ObservedTestCase):
             mesh = init_device_mesh("cpu", (WORLD,))
             parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+            learn(model, optimizer, 3)
             return digest(model)
 
         observed = self.check("tensor_parallel", train, 3, forward=3, backward=3)

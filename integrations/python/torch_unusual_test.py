@@ -18,7 +18,7 @@ import torch.distributed as dist
 import torch.distributed.algorithms.ddp_comm_hooks.default_hooks
 import torch_test
 from torch import nn
-from torch_test import RANK, Block, batches, digest, loss_of
+from torch_test import RANK, Block, batches, digest, learn, loss_of, reduce_nothing
 
 import optim_test_tools as ott
 from optim_test_tools.torch import _hooks, _job
@@ -88,10 +88,7 @@ class UnusualTest(torch_test.ObservedTestCase):
             model = Model()
             model(torch.ones(1, 16))
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+            learn(model, optimizer, 3)
             return digest(model.head)
 
         self.check_sound("lazy", train, 3, {"dump": {"iterations": {"list": [1]}}}, forward=4, backward=3)
@@ -251,10 +248,7 @@ class UnusualTest(torch_test.ObservedTestCase):
             model.register_comm_hook(model.process_group, hook)
             loss.backward()
             optimizer.step()
-            for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+            learn(model, optimizer, 3)
             return digest(model)
 
         self.check_sound("late_hook", train, 4, dist__gradients=4)
@@ -359,10 +353,7 @@ class UnusualTest(torch_test.ObservedTestCase):
             torch.manual_seed(3)
             model = Block()
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+            learn(model, optimizer, 3)
             return digest(model), pickle.dumps([torch.load, torch.save, dist.init_process_group, dist.all_reduce])
 
         self.check_sound("pickled", train, 3)
@@ -377,10 +368,7 @@ class UnusualTest(torch_test.ObservedTestCase):
             model(torch.ones(1, 16))
             torch.load(saved)
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+            learn(model, optimizer, 3)
             return digest(model)
 
         said = io.StringIO()
@@ -405,15 +393,10 @@ class UnusualTest(torch_test.ObservedTestCase):
         self.check_sound("copied_whole", train, 4, dist__gradients=6)
 
     def test_a_communication_hook_that_comes_late_leaves_replicas_different(self):
-        def hook(state, bucket):
-            future = torch.futures.Future()
-            future.set_result(bucket.buffer())
-            return future
-
         def train():
             model, optimizer = torch_test.make()
             loss = loss_of(model, next(iter(batches(1))))
-            model.register_comm_hook(None, hook)
+            model.register_comm_hook(None, reduce_nothing)
             loss.backward()
             optimizer.step()
             for batch in batches(100):
@@ -440,10 +423,7 @@ class UnusualTest(torch_test.ObservedTestCase):
         def train():
             model = Model()
             optimizer = torch.optim.SGD(model.wrapped.parameters(), lr=0.1)
-            for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+            learn(model, optimizer, 3)
             return digest(model.wrapped)
 
         observed = self.check_sound("part", train, 3, dist__gradients=3)
@@ -577,10 +557,7 @@ class UnusualTest(torch_test.ObservedTestCase):
             thread.start()
             thread.join()
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            for batch in batches(4):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+            learn(model, optimizer, 4)
             return digest(model)
 
         self.check_sound("thread", train, 4, optimizer=4)
@@ -614,10 +591,7 @@ class UnusualTest(torch_test.ObservedTestCase):
             torch.manual_seed(3)
             model = Model()
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+            learn(model, optimizer, 3)
             return digest(model)
 
         self.check_sound("copied", train, 3, forward=3)

@@ -14,6 +14,7 @@
 #include "ott/core/base/file.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/saved/iteration_sample.pb.h"
+#include "ott/questions/saved/iteration_sample_for_test.h"
 #include "ott/questions/saved/sampled_job.h"
 
 namespace ott::saved {
@@ -21,15 +22,7 @@ namespace {
 
 // Returns a sample of two iterations, in which the rank works and then all reduce.
 IterationSample SampleOf(int rank) {
-  IterationSample sample;
-  sample.set_rank(rank);
-  sample.set_world_size(3);
-  sample.set_observer(-1);
-  for (const bool is_collective : {false, true}) {
-    sample.add_names(is_collective ? "reduce" : "work");
-    sample.add_collective(is_collective);
-    sample.add_group();
-  }
+  IterationSample sample = WorkAndReduce(rank, 3);
   IterationBlock& block = *sample.add_blocks();
   for (int iteration = 0; iteration < 2; ++iteration) {
     block.add_iteration_end(2000);

@@ -15,6 +15,7 @@
 #include "ott/core/base/file.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/saved/iteration_sample.pb.h"
+#include "ott/questions/saved/iteration_sample_for_test.h"
 #include "ott/questions/saved/whatif_command.h"
 
 namespace ott::saved {
@@ -33,15 +34,7 @@ class SavedQuestionTest : public ::testing::Test {
     run_.run_dir = absl::StrCat(::testing::TempDir(), "/",
                                 ::testing::UnitTest::GetInstance()->current_test_info()->name());
     for (const int rank : {0, 1}) {
-      IterationSample sample;
-      sample.set_rank(rank);
-      sample.set_world_size(2);
-      sample.set_observer(-1);
-      for (const bool is_collective : {false, true}) {
-        sample.add_names(is_collective ? "reduce" : "work");
-        sample.add_collective(is_collective);
-        sample.add_group();
-      }
+      IterationSample sample = WorkAndReduce(rank, 2);
       IterationBlock& block = *sample.add_blocks();
       const int64_t work = rank == 1 ? 1'700'000 : 700'000;
       for (int iteration = 0; iteration < 100; ++iteration) {

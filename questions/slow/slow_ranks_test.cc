@@ -395,12 +395,12 @@ TEST(SlowRanks, ASureButSmallExcessHidesNoLargerOne) {
     const ClusterStats stats = JudgeRanks(summary, 4);
     EXPECT_EQ(stats.has_straggler(), swing < 0.004);
     EXPECT_EQ(stats.straggler().rank(), swing < 0.004 ? 3 : 0);
-    // Where nobody is named, nobody is said to be as fast as the others.
+    // Nobody is named, and nobody is said to be as fast as the others.
     EXPECT_EQ(stats.detectable() > 0.3, swing > 0.004) << stats.detectable();
   }
 }
 
-// Of 12 ranks, rank 9 is in no sample of 8. Two others take longer than it in "a", and as much less in "b".
+// Rank 9 of 12 is in no sample of 8. Two others take longer than it in "a", and as much less in "b".
 TEST(SlowRanks, APlaceThatTheSampleHidesIsNotCalledOutsideAllMeasurements) {
   for (const bool is_in_a : {true, false}) {
     ClusterSummary summary;

@@ -116,8 +116,8 @@ class ArrivalTracker {
   static void FinishIteration(int64_t num_ranks, Measurement& measurement);
   static Last& FindLast(int rank, Measurement& measurement);
   static void FinishLast(const Measurement& measurement, ArrivalStats& stats);
-  // What a rank is held to, in seconds of an iteration in which the ranks came to the measurement, but for
-  // `least`, which are of any iteration.
+  // The limits that a rank has to exceed. All are seconds of an iteration in which the ranks came to the
+  // measurement, but for `least`, which is of any iteration.
   struct HoldUpTest {
     double level = 0;  // one-sided, of each test
     double least = 0;

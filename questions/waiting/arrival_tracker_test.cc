@@ -91,8 +91,8 @@ void Add(const ArrivalSummary::Meeting& meeting, int64_t error_bound, Told& told
   ++told.num_gathers;
 }
 
-// What a rank cost in each iteration less the mean of the others, over the run or in the last window: where
-// it is more than nothing, and the mean of all.
+// The costs of a rank in the iterations of the run or of the last window, less the mean cost of the others.
+// as_most has those above zero, mean is of all.
 struct Costs {
   std::vector<double> as_most;
   std::optional<SteadyTime> mean;
@@ -117,8 +117,8 @@ Costs CostsOf(const Told& told, int rank, bool is_recent) {
   return is_recent ? Costs{window, recorder.Read().window} : Costs{all, recorder.Read().all};
 }
 
-// What all would be spared if no cost exceeded the one that is exceeded in one of `num_ranks` iterations. The
-// tracker knows costs by their bucket.
+// Returns what all would be spared if no cost exceeded a limit, which is exceeded in one of `num_ranks`
+// iterations. The tracker knows costs by their bucket.
 double Spared(const Costs& costs, int64_t num_ranks) {
   std::vector<double> known;
   for (const double cost : costs.as_most)

@@ -150,7 +150,7 @@ TEST(AlignNames, WhatCannotBeToldApartStaysAsItIs) {
   EXPECT_THAT(said, ElementsAre("net of the current was taken for model"));
 }
 
-// As of torch.compile() around DistributedDataParallel.
+// torch.compile() around DistributedDataParallel makes such names.
 TEST(AlignNames, WrappersWithinWrappersAreLeftOutOfStatesOfOneProgram) {
   const auto state = [](const std::string& prefix) {
     return Value(ValueMap{{"model", ValueMap{{prefix + "a", TensorView(kNumbers, {1})},

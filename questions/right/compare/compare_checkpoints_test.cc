@@ -203,7 +203,7 @@ TEST(CompareCheckpoints, AResumedSeriesSaysFromWhichStepEachStateDiffers) {
   EXPECT_THAT(ToText(Compare(dir + "/run", dir + "/same")),
               AllOf(HasSubstr("problem: iteration 300 only in the reference"),
                     HasSubstr("verdict: could not compare")));
-  // Where the job resumed, it linked the checkpoint.
+  // The job linked the checkpoint from which it resumed.
   std::filesystem::remove(dir + "/same/step_200.pt");
   std::filesystem::create_symlink(dir + "/run/step_200.pt", dir + "/same/step_200.pt");
   std::filesystem::copy_file(dir + "/run/step_300.pt", dir + "/same/step_300.pt");
