@@ -5,7 +5,6 @@
 #include <iterator>
 #include <map>
 #include <string_view>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -251,8 +250,7 @@ absl::Status CompareSeries(const CompareRunsOptions& options, RunsComparison* re
     if (!only->empty()) result->problems.push_back(DescribeIterations(*only) + where);
   }
   for (const int64_t step : steps.common) {
-    std::error_code unused;
-    if (std::filesystem::equivalent(reference.at(step), current.at(step), unused)) {
+    if (IsSameRun(reference.at(step), current.at(step))) {
       result->problems.push_back(absl::StrCat("the checkpoints of iteration ", step, " are one file"));
     }
     OTT_RETURN_IF_ERROR(
