@@ -276,7 +276,8 @@ FlightGroup* FlightRecorder::FindGroup(const FlightOperation& operation) {
     std::vector<int> ranks = operation.ranks;
     std::sort(ranks.begin(), ranks.end());
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-    std::vector<FlightRange> ranges = ToRanges(ranks);
+    const bool are_of_the_job = ranks.empty() || (ranks.front() >= 0 && ranks.back() < header().world_size);
+    std::vector<FlightRange> ranges = are_of_the_job ? ToRanges(ranks) : std::vector<FlightRange>();
     if (operation.group.empty()) ranges = {{0, header().world_size, 1}};
     std::copy(ranges.begin(), ranges.end(), groups[i].ranges);
     groups[i].num_ranges = static_cast<uint32_t>(ranges.size());
@@ -288,7 +289,10 @@ FlightGroup* FlightRecorder::FindGroup(const FlightOperation& operation) {
 
 FlightRecorder::Measurement* FlightRecorder::Add(std::string_view name, const FlightOperation& operation) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  FlightGroup* const group = operation.role == FlightRole::kWork ? nullptr : FindGroup(operation);
+  const bool has_peer = operation.role == FlightRole::kSend || operation.role == FlightRole::kReceive;
+  const bool is_of_the_job = !has_peer || (operation.peer >= 0 && operation.peer < header().world_size);
+  FlightGroup* const group =
+      operation.role == FlightRole::kWork || !is_of_the_job ? nullptr : FindGroup(operation);
   for (const auto& known : measurements_) {
     FlightSlot& slot = *known->slot;
     if (HasName(slot.name, name) && slot.role == operation.role && slot.peer == operation.peer &&

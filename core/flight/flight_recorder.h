@@ -29,7 +29,7 @@ struct FlightOperation {
   FlightRole role = FlightRole::kWork;
   // The group, of all roles but kWork. "" is the world: all ranks.
   std::string group;
-  // Ranks of the group; empty: those that use a group of this name.
+  // Ranks of the group; empty, or if one of them is not of the job: those that use a group of this name.
   std::vector<int> ranks;
   // "allreduce"; "" if the measurement's name says it.
   std::string kind;
@@ -94,7 +94,7 @@ class FlightRecorder {
   ~FlightRecorder() = delete;
 
   // Adds a measurement, or returns the one that was added before with the size set anew. Longer names are
-  // cut. Null if 96 measurements or 32 groups are there already.
+  // cut. Null if 96 measurements or 32 groups are there already, or the job has no such peer.
   Measurement* Add(std::string_view name, const FlightOperation& operation);
 
   // Records a begin. The thread is a number that tells threads apart. The size is of this one operation; -1:

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <map>
 #include <random>
 #include <sstream>
@@ -290,6 +291,19 @@ TEST_F(FlightRecorderTest, GroupsOfStridesAndBlocksKeepTheirMembers) {
   EXPECT_EQ(record.groups[0].Ranks(), all_of_stage);
   EXPECT_EQ(record.groups[1].Ranks(), blocks);
   EXPECT_TRUE(record.groups[2].ranges.empty());
+}
+
+TEST_F(FlightRecorderTest, RanksThatTheJobHasNotLeaveTheRecordReadable) {
+  FlightRecorder* const recorder = Create();
+  for (const int rank : {-1, 4, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()}) {
+    recorder->Add("a", Collective("of " + std::to_string(rank), {0, rank}));
+    EXPECT_EQ(recorder->Add("b", FlightOperation::Send(rank)), nullptr);
+    EXPECT_EQ(recorder->Add("b", FlightOperation::Receive(rank)), nullptr);
+  }
+  const FlightRecord record = Read();
+  ASSERT_EQ(record.groups.size(), 4);
+  for (const FlightRecord::Group& group : record.groups) EXPECT_TRUE(group.ranges.empty());
+  EXPECT_EQ(record.num_dropped, 8);
 }
 
 TEST_F(FlightRecorderTest, WhatDoesNotFitIsCounted) {
