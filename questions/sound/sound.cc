@@ -209,7 +209,7 @@ std::vector<SoundFinding> FindBroken(const JoinedFact& joined) {
   return finding.has_value() ? std::vector<SoundFinding>{*finding} : std::vector<SoundFinding>();
 }
 
-// Facts that all ranks of their group recorded; those of others are not checked, by rule.
+// Facts that two ranks or more recorded. Where ranks of their group did not, `not_checked` says so, by rule.
 std::vector<JoinedFact> JoinFacts(const std::map<int, SoundRecord>& records, int num_ranks,
                                   std::map<std::string, std::string>* not_checked) {
   std::map<std::tuple<std::string, std::string, std::vector<int>>, JoinedFact> joined;
@@ -224,12 +224,11 @@ std::vector<JoinedFact> JoinFacts(const std::map<int, SoundRecord>& records, int
   std::vector<JoinedFact> complete;
   for (auto& [key, fact] : joined) {
     const size_t expected = fact.fact.group().empty() ? num_ranks : fact.fact.group_size();
-    if (fact.values.size() < 2) continue;
     if (fact.values.size() < expected) {
       (*not_checked)[fact.fact.rule()] =
           absl::StrCat("only ", fact.values.size(), " of ", expected, " ranks recorded ", fact.fact.name());
     }
-    complete.push_back(std::move(fact));
+    if (fact.values.size() > 1) complete.push_back(std::move(fact));
   }
   return complete;
 }

@@ -243,9 +243,8 @@ TEST(Sound, AFactThatNotAllRanksOfItsGroupRecordedIsSaidToBeUnchecked) {
     for (const int member : {0, 1}) records[rank].mutable_facts(0)->add_group(member);
   }
   EXPECT_EQ(not_checked(JudgeSound(records, 3, {})), "");
-  // Of one rank alone there is nothing to compare.
   records[1] = MakeRecord();
-  EXPECT_EQ(not_checked(JudgeSound(records, 3, {})), "");
+  EXPECT_EQ(not_checked(JudgeSound(records, 3, {})), "only 1 of 2 ranks recorded learning rates");
   records[1].set_num_iterations(2);
   EXPECT_EQ(JudgeSound(records, 3, {}).num_iterations(), 2);
 }
