@@ -312,7 +312,7 @@ void CauseFinder::AddCycle(const std::vector<int>& ranks) {
 }
 
 void CauseFinder::FindNeverLeft(int32_t group) {
-  if (ends_.divided.count(group) > 0) return;
+  if (ends_.divided.count(group) > 0 || job_.is_of_gloo) return;
   const std::vector<int>& members = job_.groups[group].ranks;
   int64_t completed = -1;
   // If some never came to an operation, others completed it without them, and so they may have done without

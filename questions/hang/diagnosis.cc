@@ -108,15 +108,17 @@ void HangAnalyzer::AnswerThatTheyCompute(const std::vector<int>& ranks, const ch
 }
 
 bool HangAnalyzer::FindFirstRoots() {
-  if (!job_.has_times) return true;
+  if (job_.is_of_gloo ? verdict_.causes_size() < 2 : !job_.has_times) return true;
   std::map<int64_t, std::map<std::string, std::vector<int>>> by_iteration;
   std::set<std::string> places;
   for (const HangCause& cause : verdict_.causes()) {
     if (cause.kind() != HangCause::NEVER_CAME || cause.ranks_size() != 1) return true;
-    by_iteration[job_.ranks[cause.ranks(0)].iteration][cause.place()].push_back(cause.ranks(0));
-    places.insert(cause.place());
+    const RankState& state = job_.ranks[cause.ranks(0)];
+    const std::string place = job_.is_of_gloo ? DescribePlace(job_, cause.ranks(0)) : cause.place();
+    by_iteration[state.iteration][place].push_back(cause.ranks(0));
+    places.insert(place);
   }
-  if (places.size() < 2) return true;
+  if (places.size() < 2 && !job_.is_of_gloo) return true;
   const auto& [iteration, of_first] = *by_iteration.begin();
   if (of_first.size() > 1 || iteration < 0) {
     std::vector<std::string> where;
@@ -133,7 +135,8 @@ bool HangAnalyzer::FindFirstRoots() {
     *verdict_.mutable_suspects() = {suspects.begin(), suspects.end()};
     verdict_.set_verdict(absl::StrCat(
         "cannot tell: ", absl::StrJoin(where, ", "), ", where others wait for them at ", awaited.operation(),
-        " #", awaited.sequence(), "; one of them may wait for another in a way that is not declared"));
+        " #", awaited.sequence(), "; one of them may wait for another in a ",
+        job_.is_of_gloo ? "send or receive, which Gloo does not record" : "way that is not declared"));
     return false;
   }
   const std::vector<int> first = of_first.begin()->second;

@@ -104,6 +104,8 @@ struct JobState {
   // True if the source tells entered from enqueued. Where not, what the rank gave out first and has not
   // completed is taken for entered.
   bool records_entry = true;
+  // True if the source is Gloo's, which shows no sends and receives, and what completed a moment later.
+  bool is_of_gloo = false;
   // Notes that readers of the verdict should know, such as an unreadable file.
   std::vector<std::string> notes;
 

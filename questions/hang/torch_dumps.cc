@@ -149,6 +149,8 @@ struct Entry {
   int64_t point_to_point_sequence = 0;
   int64_t peer_in_group = -1;
   bool is_point_to_point = false;
+  bool is_gloo = false;
+  bool is_retired = false;
 };
 
 struct Status {
@@ -218,12 +220,14 @@ class DumpReader {
     entry.record_id = IntegerOr(data_.Find(value, "record_id"), 0);
     const std::string profiling_name = NameOf(data_.Find(value, "profiling_name"));
     std::string_view name = profiling_name;
+    entry.is_gloo = name.substr(0, 5) == "gloo:";
     name = name.substr(name.find(':') == std::string_view::npos ? 0 : name.find(':') + 1);
     entry.is_point_to_point = IntegerOr(data_.Find(value, "is_p2p"), 0) != 0;
     if (name.substr(0, 4) == "send" || name.substr(0, 4) == "recv") {
       entry.is_point_to_point = true;
       entry.peer_in_group = PeerOf(name);
     }
+    entry.is_retired = IntegerOr(data_.Find(value, "retired"), 0) != 0;
     JobOperation& operation = entry.operation;
     operation.name = job_.Name(name);
     operation.synchronizes = Synchronizes(name);
@@ -276,7 +280,10 @@ class JobBuilder {
   JobBuilder(std::map<int, Dump> dumps, JobState* job) : dumps_(std::move(dumps)), job_(*job) {}
 
   void Build() {
-    for (const auto& [rank, dump] : dumps_) job_.records_entry = job_.records_entry || dump.records_entry;
+    for (const auto& [rank, dump] : dumps_) {
+      job_.records_entry = job_.records_entry || dump.records_entry;
+      for (const Entry& entry : dump.entries) job_.is_of_gloo = job_.is_of_gloo || entry.is_gloo;
+    }
     FindGroups();
     for (auto& [rank, dump] : dumps_) {
       for (Entry& entry : dump.entries) entry.operation.group = GroupOf(rank, entry.group);
@@ -294,7 +301,8 @@ class JobBuilder {
     without_dump.problem = "it left no dump";
     for (const auto& [rank, dump] : dumps_) {
       for (const auto& [name, config] : dump.groups) {
-        if (!config.second.empty()) world_size = std::max(world_size, config.second.back() + 1);
+        if (config.second.empty()) continue;
+        world_size = std::max(world_size, config.second.back() + 1);
         AddGroup(rank, name, config.first, config.second);
       }
       for (const Entry& entry : dump.entries) {
@@ -347,10 +355,18 @@ class JobBuilder {
     RankState& state = job_.ranks[rank];
     state.problem.clear();
     std::map<int32_t, GroupPosition> positions;
-    for (const auto& [name, config] : dump.groups) AddStatus(rank, GroupOf(rank, name), dump, &positions);
+    for (auto of = number_of_.lower_bound({rank, 0}); of != number_of_.end() && of->first.first == rank;
+         ++of) {
+      AddStatus(of->first.second, of->second, dump, &positions);
+    }
     const Entry* head = nullptr;
     for (const Entry& entry : dump.entries) {
       JobOperation operation = entry.operation;
+      // What Gloo completed stays "scheduled" in its entry. Its threads may write the status in another
+      // order.
+      const auto position = positions.find(operation.group);
+      const bool is_counted = position != positions.end() && operation.sequence <= position->second.completed;
+      if (entry.is_gloo && (entry.is_retired || is_counted)) operation.progress = Progress::kCompleted;
       if (entry.is_point_to_point) {
         const std::vector<int>& members = job_.groups[operation.group].ranks;
         if (entry.peer_in_group < 0 || entry.peer_in_group >= static_cast<int64_t>(members.size())) continue;
@@ -375,12 +391,11 @@ class JobBuilder {
     if (state.operations.empty() && state.positions.empty()) state.problem = "its dump holds no operation";
   }
 
-  void AddStatus(int rank, int32_t group, const Dump& dump, std::map<int32_t, GroupPosition>* positions) {
+  void AddStatus(int32_t group, int64_t number, const Dump& dump,
+                 std::map<int32_t, GroupPosition>* positions) {
     // If a group has collectives and messages of two ranks, the status counts now the one, now the other.
     if (has_point_to_point_[group]) return;
-    const auto number = number_of_.find({rank, group});
-    if (number == number_of_.end()) return;
-    const auto status = dump.status.find(number->second);
+    const auto status = dump.status.find(number);
     if (status == dump.status.end()) return;
     GroupPosition& position = (*positions)[group];
     position.group = group;

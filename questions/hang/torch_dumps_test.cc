@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/questions/hang/diagnosis.h"
@@ -272,6 +273,46 @@ TEST(TorchDumps, TextThatIsNoUtf8StaysOutOfTheVerdict) {
   const absl::StatusOr<JobState> job = ParseTorchDumps({{0, pickle}});
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->names[job->ranks[0].operations[0].name], "all_reduce\uFFFD");
+}
+
+// Gloo leaves its entries as they were scheduled, tells no members of groups, and records no messages.
+class GlooDumps : public testing::Test {
+ protected:
+  // Ranks below num_waiting called operation 2, and completed as much as is said; others completed 1.
+  static HangVerdict Diagnose(int num_waiting, int64_t completed_by_waiting, bool are_retired = false) {
+    std::map<int, std::string> bytes;
+    for (int rank = 0; rank < 4; ++rank) {
+      DumpForTest dump;
+      dump.Entry(1, "all_reduce", "scheduled").Completed(rank < num_waiting ? completed_by_waiting : 1);
+      if (rank < num_waiting) dump.Entry(2, "barrier", "scheduled");
+      const std::string retired = are_retired ? R"("retired": true, "is_p2p")" : R"("is_p2p")";
+      bytes[rank] = absl::StrReplaceAll(
+          dump.Json(), {{"nccl:", "gloo:"}, {"[0, 1, 2, 3]", "[]"}, {R"("is_p2p")", retired}});
+    }
+    const absl::StatusOr<JobState> job = ParseTorchDumps(bytes);
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() ? DiagnoseHang(*job, HangOptions()) : HangVerdict();
+  }
+};
+
+TEST_F(GlooDumps, WhatTheStatusSaysIsCompleted) {
+  EXPECT_EQ(Diagnose(4, 2).answer(), HangVerdict::NOT_HANGING);
+  const HangVerdict verdict = Diagnose(3, 1);
+  EXPECT_THAT(verdict.verdict(), HasSubstr("rank 3 never came to barrier #2 of group 7, where ranks 0-2"));
+  EXPECT_THAT(verdict.culprits(), ElementsAre(3));
+}
+
+TEST_F(GlooDumps, TheStatusMayLag) {
+  EXPECT_EQ(Diagnose(4, 0, true).answer(), HangVerdict::NOT_HANGING);
+  EXPECT_EQ(Diagnose(1, 0).answer(), HangVerdict::CANNOT_TELL);
+  EXPECT_THAT(Diagnose(1, 0).culprits(), testing::IsEmpty());
+}
+
+TEST_F(GlooDumps, OfSeveralThatNeverCameOneMayWaitForAnother) {
+  const HangVerdict verdict = Diagnose(1, 1);
+  EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
+  EXPECT_THAT(verdict.suspects(), ElementsAre(1, 2, 3));
+  EXPECT_THAT(verdict.verdict(), HasSubstr("in a send or receive, which Gloo does not record"));
 }
 
 class DumpFiles : public testing::Test {
