@@ -58,10 +58,15 @@ Estimate MeanOf(const std::vector<double>& steps) {
 }  // namespace
 
 void HoldUpFinder::Add(const KindName& kind, int64_t step, const std::vector<int>& ranks, int last_rank,
-                       int64_t after_next_nanoseconds) {
+                       int64_t next_to_last, int64_t last) {
   Kind& of_kind = kinds_[kind];
   of_kind.ranks = ranks;
-  of_kind.intervals.push_back({step, last_rank, 1e-9 * static_cast<double>(after_next_nanoseconds)});
+  int64_t& last_came = of_kind.last_came.try_emplace(last_rank, next_to_last).first->second;
+  const int64_t begin = std::max(next_to_last, last_came);
+  of_kind.num_apart += begin == next_to_last;
+  last_came = std::max(last_came, last);
+  of_kind.intervals.push_back(
+      {step, last_rank, 1e-9 * static_cast<double>(std::max<int64_t>(0, last - begin))});
 }
 
 std::map<int64_t, std::vector<const HoldUpFinder::Interval*>> HoldUpFinder::Steps(const Kind& kind,
@@ -89,7 +94,7 @@ TracedHoldUps HoldUpFinder::Find(const HoldUpOptions& options) const {
     if (static_cast<int64_t>(steps.size()) < kMinStepsOfHoldUp || kind.ranks.size() < 2) continue;
     const auto num_ranks = static_cast<double>(kind.ranks.size());
     const auto num_steps = static_cast<double>(steps.size());
-    const double intervals_of_step = static_cast<double>(kind.intervals.size()) / num_steps;
+    const double intervals_of_step = static_cast<double>(kind.num_apart) / num_steps;
     // Costs of a step, or of the trace, of which each part has its share.
     const double parts = options.has_steps ? 1 : num_steps;
     const double level = kHoldUpError / (static_cast<double>(kinds_.size()) * num_ranks);

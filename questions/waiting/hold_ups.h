@@ -48,9 +48,11 @@ struct TracedHoldUps {
 };
 
 // A rank is to blame for what the last rank comes after the next to last, less what the other ranks cost in
-// the same way: the rule of arrival_tracker.h. A step is one sample, whatever it has of collectives,
-// since what a rank has to do in it is drawn once. To what samples vary by is added what ranks that are alike
-// are expected to differ by: of so many of them the last one comes after the next to last. Not thread-safe.
+// the same way: the rule of arrival_tracker.h. Collectives that do not wait for each other overlap: what a
+// rank comes late by at several of them at once counts once. A step is one sample, whatever it has of
+// collectives, since what a rank has to do in it is drawn once. To what samples vary by is added what ranks
+// that are alike are expected to differ by: of so many of them the last one comes after the next to last. Not
+// thread-safe.
 class HoldUpFinder {
  public:
   struct KindName {
@@ -63,10 +65,10 @@ class HoldUpFinder {
     }
   };
 
-  // Adds one collective that all its ranks have: the rank that came last, and how long after the next to
-  // last. In the order of time.
+  // Adds one collective that all its ranks have: the rank that came last, when the next to last came and when
+  // the last one, in nanoseconds. In the order of time.
   void Add(const KindName& kind, int64_t step, const std::vector<int>& ranks, int last_rank,
-           int64_t after_next_nanoseconds);
+           int64_t next_to_last, int64_t last);
 
   TracedHoldUps Find(const HoldUpOptions& options) const;
 
@@ -74,10 +76,12 @@ class HoldUpFinder {
   struct Interval {
     int64_t step;
     int last_rank;
-    double after_next;  // seconds
+    double after_next;  // seconds, without those of collectives before
   };
   struct Kind {
     std::vector<int> ranks;
+    std::map<int, int64_t> last_came;  // by rank: when it was the last
+    int64_t num_apart = 0;             // intervals that overlap with none before of their last rank
     std::vector<Interval> intervals;
   };
 

@@ -25,7 +25,8 @@ namespace {
 struct Met {
   int64_t step = 0;
   int last_rank = 0;
-  int64_t after_next = 0;
+  int64_t next_to_last = 0;
+  int64_t last = 0;
 };
 
 struct KindForTest {
@@ -46,6 +47,22 @@ double StandardErrorOf(const std::vector<double>& values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1) / static_cast<double>(values.size()));
 }
 
+// Returns for how long all waited for the rank, at any of the first so many.
+int64_t WaitedFor(int rank, const std::vector<Met>& met, int64_t count) {
+  std::vector<std::pair<int64_t, int64_t>> waits;
+  for (int64_t i = 0; i < count; ++i) {
+    const Met& one = met[static_cast<size_t>(i)];
+    if (one.last_rank == rank) waits.emplace_back(one.next_to_last, one.last);
+  }
+  std::sort(waits.begin(), waits.end());
+  int64_t sum = 0, until = std::numeric_limits<int64_t>::min();
+  for (const auto& [begin, end] : waits) {
+    if (end > until) sum += end - std::max(begin, until);
+    until = std::max(until, end);
+  }
+  return sum;
+}
+
 // Applies the rule of hold_ups.h once more: to the costs of a rank, step by step, or of the trace, part by
 // part.
 TracedHoldUps ByDefinition(const std::vector<KindForTest>& kinds, const HoldUpOptions& options) {
@@ -54,15 +71,19 @@ TracedHoldUps ByDefinition(const std::vector<KindForTest>& kinds, const HoldUpOp
   double hidden = 0;
   for (const KindForTest& kind : kinds) {
     const auto num_met = static_cast<int64_t>(kind.met.size());
+    int64_t num_apart = 0;
     const auto of_others = static_cast<double>(kind.ranks.size() - 1);
     std::map<int, std::map<int64_t, double>> costs_of;  // by rank, by step or part
     std::map<int, double> late_by;                      // by rank, in sum
     for (int64_t i = 0; i < num_met && (options.has_steps || num_met >= 32); ++i) {
       const Met& met = kind.met[static_cast<size_t>(i)];
-      late_by[met.last_rank] += 1e-9 * static_cast<double>(met.after_next);
+      const int64_t waited =
+          WaitedFor(met.last_rank, kind.met, i + 1) - WaitedFor(met.last_rank, kind.met, i);
+      num_apart += waited == met.last - met.next_to_last;
+      late_by[met.last_rank] += 1e-9 * static_cast<double>(waited);
       for (const int rank : kind.ranks) {
         costs_of[rank][options.has_steps ? met.step : 16 * i / num_met] +=
-            1e-9 * static_cast<double>(met.after_next) * (met.last_rank == rank ? 1 : -1 / of_others);
+            1e-9 * static_cast<double>(waited) * (met.last_rank == rank ? 1 : -1 / of_others);
       }
     }
     const auto num_steps = costs_of.empty() ? 0 : static_cast<int64_t>(costs_of.begin()->second.size());
@@ -70,7 +91,7 @@ TracedHoldUps ByDefinition(const std::vector<KindForTest>& kinds, const HoldUpOp
     expected.most_steps = std::max(expected.most_steps, num_steps);
     if (num_steps < 10 || of_others < 1) continue;
     const double parts = options.has_steps ? 1 : 16;
-    const double per_step = parts * static_cast<double>(num_met) / static_cast<double>(num_steps);
+    const double per_step = parts * static_cast<double>(num_apart) / static_cast<double>(num_steps);
     const double least = std::max(0.02 * options.step_seconds, 2 * options.clock_error_seconds * per_step);
     const double spread = ExpectedSpread({options.work_seconds, 0, options.watched_seconds});
     const double later = -NormalQuantile((of_others - 0.375) / (of_others + 0.25));
@@ -126,15 +147,21 @@ TEST(HoldUpFinder, FindsWhatTheDefinitionFinds) {
       const size_t slow[] = {random() % kind.ranks.size(), random() % kind.ranks.size()};
       const size_t num_slow = 1 + random() % 3 / 2;
       const double late = draw({0, 1e5, 1e6, 1e7}), noise = draw({0, 1e5, 3e6});
+      // Collectives overlap if what comes between them is shorter than what the last one is late by.
+      const double between = draw({1e5, 1e9});
+      double now = 0;
+      int64_t before = std::numeric_limits<int64_t>::min();
       for (int64_t step = 0; step < num_steps; ++step) {
         for (size_t again = 0; again < num_slow; ++again) {
           const bool is_slow = random() % 8 != 0;
           const int last = kind.ranks[is_slow ? slow[again] : random() % kind.ranks.size()];
           const double after_next =
               late + noise * static_cast<double>(step % 4 + static_cast<int64_t>(random() % 3));
-          kind.met.push_back(
-              {step, last, static_cast<int64_t>(after_next) + static_cast<int64_t>(random() % 997)});
-          finder.Add(kind.name, step, kind.ranks, last, kind.met.back().after_next);
+          now += between + static_cast<double>(random() % 997);
+          const auto came = static_cast<int64_t>(now);
+          before = std::max(before, came - static_cast<int64_t>(after_next));
+          kind.met.push_back({step, last, before, came});
+          finder.Add(kind.name, step, kind.ranks, last, before, came);
         }
       }
     }
@@ -174,7 +201,7 @@ TEST(HoldUpFinder, OfManyRanksAndKindsEachHasItsShareOfTheError) {
     for (int step = 0; step < 12; ++step) {
       for (int i = 0; i < kCollectivesOfStep * kKinds; ++i) {
         finder.Add({absl::StrCat("kind ", i % kKinds), "", ""}, step, ranks,
-                   static_cast<int>(random() % kRanks), 1'000'000);
+                   static_cast<int>(random() % kRanks), i * 1'000'000, (i + 1) * 1'000'000);
       }
     }
     HoldUpOptions options;

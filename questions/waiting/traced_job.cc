@@ -109,7 +109,7 @@ class JobBuilder {
     // Collectives of one unknown group would be taken for those of another.
     if (is_aligned && all_are_traced && ranks.size() > 1 && !kind.group.empty())
       hold_ups_.Add({kind.name, kind.group_name(), GroupOf(kind)}, StepOf(collective), ranks, last_rank,
-                    last - next_to_last);
+                    next_to_last, last);
     ++sum.last[last_rank];
     sum.sum.transfer += std::max<int64_t>(0, end - last);
     int64_t waited = 0;

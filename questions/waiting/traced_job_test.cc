@@ -236,7 +236,7 @@ TEST(TracedJob, SumsAndHoldUpsAreThoseOfTheDefinition) {
       num_partly_traced += !all_are_traced;
       if (is_known && all_are_traced && came.size() >= 2 && !one.kind->group.empty())
         finder.Add({one.kind->name, one.kind->group_name(), group_of(*one.kind)}, one.step, ranks,
-                   came.back().second, came.back().first - came[came.size() - 2].first);
+                   came.back().second, came[came.size() - 2].first, came.back().first);
     }
     std::multiset<std::string> expected, found;
     for (auto& [key, sum] : sums) {
