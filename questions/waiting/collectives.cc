@@ -164,6 +164,17 @@ Steps StepsOf(const Profile& profile) {
   return steps;
 }
 
+bool AreWindowsOfOneRun(const TraceSummary& a, const TraceSummary& b) {
+  if (a.first_time > b.first_time) return AreWindowsOfOneRun(b, a);
+  if (a.collectives.empty() || b.collectives.empty() || a.num_steps == 0 || b.num_steps == 0) return false;
+  const auto by_step = [](const TraceSummary::Part& one, const TraceSummary::Part& other) {
+    return one.step < other.step;
+  };
+  return a.last_time <= b.first_time &&
+         std::max_element(a.collectives.begin(), a.collectives.end(), by_step)->step <
+             std::min_element(b.collectives.begin(), b.collectives.end(), by_step)->step;
+}
+
 TraceSummary SummarizeCollectives(const RankProfile& trace) {
   const Profile& profile = *trace.profile;
   const int64_t base = profile.begin_unix_nanoseconds.value_or(0);

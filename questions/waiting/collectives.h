@@ -42,6 +42,10 @@ struct TraceSummary {
   std::vector<Part> collectives;  // kernels, and what CPUs do, but no messages from one rank to another
 };
 
+// True if the traces of a rank are windows of one run, as far as they tell: the one ends before the other
+// begins, and so do its steps. False if one of them has no collectives in steps.
+bool AreWindowsOfOneRun(const TraceSummary& a, const TraceSummary& b);
+
 // Without the split.
 TraceSummary SummarizeCollectives(const RankProfile& trace);
 // REQUIRES: as SplitTime().

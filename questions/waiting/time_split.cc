@@ -109,6 +109,18 @@ TimeSplit SplitHostTime(const Profile& profile) {
 
 }  // namespace
 
+TimeSplit& TimeSplit::operator+=(const TimeSplit& other) {
+  for (int64_t TimeSplit::*part :
+       {&TimeSplit::total, &TimeSplit::compute, &TimeSplit::communication, &TimeSplit::exposed_communication,
+        &TimeSplit::copies, &TimeSplit::exposed_copies, &TimeSplit::memsets, &TimeSplit::busy,
+        &TimeSplit::idle, &TimeSplit::idle_host, &TimeSplit::idle_collective, &TimeSplit::idle_launch,
+        &TimeSplit::idle_queued, &TimeSplit::num_left_out}) {
+    this->*part += other.*part;
+  }
+  of_host = of_host || other.of_host;
+  return *this;
+}
+
 TimeSplit SplitTime(const Profile& profile) {
   TimeSplit split;
   std::vector<bool> is_communication;

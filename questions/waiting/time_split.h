@@ -35,6 +35,8 @@ struct TimeSplit {
 
   // Activities that do not count, since they were launched before the trace began.
   int64_t num_left_out = 0;
+
+  TimeSplit& operator+=(const TimeSplit& other);
 };
 
 // REQUIRES: profile has its ranges; JoinKernels has not been called.

@@ -203,10 +203,17 @@ TracedJob DescribeJob(const std::vector<RankProfile>& traces) {
   return DescribeJob(summaries);
 }
 
+std::map<int, TimeSplit> SplitsByRank(const TracedJob& job) {
+  std::map<int, TimeSplit> splits;
+  for (const TracedJob::Rank& rank : job.ranks) splits[rank.rank] += rank.split;
+  return splits;
+}
+
 std::string FormatSplits(const TracedJob& job) {
   TextTable table({"rank", "time", "compute", "exposed comm", "overlapped comm", "exposed copies", "idle",
                    "host-bound", "in collective", "launch", "queued"});
   TimeSplit all;
+  const std::map<int, TimeSplit> splits = SplitsByRank(job);
   const auto add = [&table](const std::string& name, const TimeSplit& split) {
     std::vector<std::string> row = {name, Time(split.total)};
     for (const int64_t part :
@@ -217,21 +224,13 @@ std::string FormatSplits(const TracedJob& job) {
     }
     table.AddRow(std::move(row));
   };
-  constexpr int64_t TimeSplit::*kParts[] = {&TimeSplit::total,          &TimeSplit::compute,
-                                            &TimeSplit::communication,  &TimeSplit::exposed_communication,
-                                            &TimeSplit::exposed_copies, &TimeSplit::idle,
-                                            &TimeSplit::idle_host,      &TimeSplit::idle_collective,
-                                            &TimeSplit::idle_launch,    &TimeSplit::idle_queued,
-                                            &TimeSplit::num_left_out};
-  for (const TracedJob::Rank& rank : job.ranks) {
-    add(absl::StrCat(rank.rank), rank.split);
-    for (int64_t TimeSplit::*part : kParts) all.*part += rank.split.*part;
+  for (const auto& [rank, split] : splits) {
+    add(absl::StrCat(rank), split);
+    all += split;
   }
-  if (job.ranks.size() > 1) add("all", all);
-  const bool of_host = std::any_of(job.ranks.begin(), job.ranks.end(),
-                                   [](const TracedJob::Rank& rank) { return rank.split.of_host; });
+  if (splits.size() > 1) add("all", all);
   std::string text = table.ToString();
-  if (of_host)
+  if (all.of_host)
     absl::StrAppend(&text, "of ranks without device activity: operators and collectives of the host\n");
   if (all.num_left_out > 0) {
     absl::StrAppend(&text, all.num_left_out,
@@ -242,8 +241,7 @@ std::string FormatSplits(const TracedJob& job) {
 
 std::string SplitsToJson(const TracedJob& job) {
   std::string text;
-  for (const TracedJob::Rank& rank : job.ranks) {
-    const TimeSplit& split = rank.split;
+  for (const auto& [rank, split] : SplitsByRank(job)) {
     const std::pair<const char*, int64_t> figures[] = {
         {"computation_time", split.compute},
         {"exposed_comm_time", split.exposed_communication},
@@ -259,7 +257,7 @@ std::string SplitsToJson(const TracedJob& job) {
         {"idle_launch_time", split.idle_launch},
         {"idle_queued_time", split.idle_queued},
     };
-    absl::StrAppend(&text, "{\"rank\":", rank.rank);
+    absl::StrAppend(&text, "{\"rank\":", rank);
     for (const auto& [name, value] : figures)
       absl::StrAppendFormat(&text, ",\"%s\":%.6f", name, static_cast<double>(value) * 1e-6);
     absl::StrAppend(&text, "}\n");

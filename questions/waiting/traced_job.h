@@ -4,6 +4,7 @@
 #define OTT_QUESTIONS_WAITING_TRACED_JOB_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,8 @@ TracedJob DescribeJob(const std::vector<TraceSummary>& traces);
 // Of summaries that it makes.
 TracedJob DescribeJob(const std::vector<RankProfile>& traces);
 
+// By rank, of all of its windows.
+std::map<int, TimeSplit> SplitsByRank(const TracedJob& job);
 // A line a rank: total time, compute, exposed and overlapped communication, exposed copies, idle and why.
 std::string FormatSplits(const TracedJob& job);
 // The figures of each rank as a line of JSON, milliseconds, by the names of TraceLens's gpu_timeline.

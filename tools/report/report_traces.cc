@@ -44,7 +44,7 @@ using OpSums = std::map<std::string, OpOfRanks>;
 void AddOps(int rank, const std::map<std::string, OpSum>& ops, OpSums* sums) {
   for (const auto& [name, op] : ops) {
     OpOfRanks& of_ranks = (*sums)[name];
-    of_ranks.nanoseconds[rank] = op.nanoseconds;
+    of_ranks.nanoseconds[rank] += op.nanoseconds;
     of_ranks.sum.flops += op.flops;
     of_ranks.sum.bytes += op.bytes;
     of_ranks.sum.flops_time += op.flops_time;
@@ -60,15 +60,15 @@ double Seconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 
 
 Json DrawSplits(const waiting::TracedJob& job) {
   DeviceTimePicture picture;
-  for (const waiting::TracedJob::Rank& rank : job.ranks) {
+  for (const auto& [rank, split] : waiting::SplitsByRank(job)) {
     if (picture.ranks_size() == kMaxRanks) break;
     DeviceTimePicture::Rank& drawn = *picture.add_ranks();
-    drawn.set_rank(rank.rank);
-    drawn.set_seconds(Seconds(rank.split.total));
-    drawn.set_compute(Seconds(rank.split.compute));
-    drawn.set_exposed_communication(Seconds(rank.split.exposed_communication));
-    drawn.set_exposed_copies(Seconds(rank.split.exposed_copies));
-    drawn.set_idle(Seconds(rank.split.idle));
+    drawn.set_rank(rank);
+    drawn.set_seconds(Seconds(split.total));
+    drawn.set_compute(Seconds(split.compute));
+    drawn.set_exposed_communication(Seconds(split.exposed_communication));
+    drawn.set_exposed_copies(Seconds(split.exposed_copies));
+    drawn.set_idle(Seconds(split.idle));
   }
   return DrawMessage(picture);
 }
@@ -239,10 +239,11 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
     for (int free = static_cast<int>(i); rank < 0; ++free) {
       if (told.insert(free).second) rank = free;
     }
-    const bool is_known =
-        std::any_of(summaries.begin(), summaries.end(),
-                    [rank](const waiting::TraceSummary& summary) { return summary.rank == rank; });
-    if (is_known) {
+    const bool is_of_another_run =
+        std::any_of(summaries.begin(), summaries.end(), [&](const waiting::TraceSummary& summary) {
+          return summary.rank == rank && !waiting::AreWindowsOfOneRun(summary, trace.summary);
+        });
+    if (is_of_another_run) {
       // Ranks of two runs would seem to wait for each other.
       problems.push_back(
           absl::StrCat(paths[i], ": left out, as rank ", rank, " has another trace here; keep one run's"));
@@ -257,7 +258,11 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
   AddWhatIsNotTraced(job, &problems);
   AddWhatIsNoTrace(directory, &problems);
   OpSums ops;
-  for (const TraceFindings& trace : traces) AddOps(trace.summary.rank, trace.ops, &ops);
+  std::set<int> ranks;
+  for (const TraceFindings& trace : traces) {
+    AddOps(trace.summary.rank, trace.ops, &ops);
+    ranks.insert(trace.summary.rank);
+  }
 
   const std::vector<RankedOp> order = InOrder(ops);
   Document document;
@@ -273,7 +278,7 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
         {absl::StrCat("Host time by range on rank ", traces[0].summary.rank, ", ns"), traces[0].host_times});
   } else if (!order.empty()) {
     document.details.push_back(
-        {"Ops that take most time, and what limits them", FormatOps(order, traces.size())});
+        {"Ops that take most time, and what limits them", FormatOps(order, ranks.size())});
   }
   document.pictures["device_time"] = DrawSplits(job);
   document.pictures["arrivals"] = DrawMessage(DrawnCollectives(job));

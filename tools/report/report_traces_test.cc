@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
@@ -124,6 +126,29 @@ TEST(ReportTraces, OfTwoRunsInOneDirectoryNoRankIsBlamedForTheOther) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->finding(), Answer::CANNOT_TELL) << ToText(*report, TextStyle());
   EXPECT_THAT(ToText(*report, TextStyle()), HasSubstr("left out, as rank 1 has another trace here"));
+}
+
+TEST(ReportTraces, WindowsOfARunAreTakenTogether) {
+  const std::string directory = DirectoryOfTest();
+  // Of 8 steps it cannot be told who is waited for.
+  for (const int window : {0, 1}) {
+    for (const int rank : {0, 1}) {
+      std::string trace = kineto::RankTraceForTest(rank, 3000 * rank, 3000, window * 10'000'000, 8);
+      if (window == 1) {
+        trace =
+            absl::StrReplaceAll(trace, {{"ProfilerStep#", "ProfilerStep#1"}, {R"("Seq":)", R"("Seq":1)"}});
+      }
+      ASSERT_TRUE(WriteFileAtomically(absl::StrCat(directory, "/", rank, "_", window, ".json"), trace).ok());
+    }
+    const auto report = ReportTraces(directory, ListTraces(directory));
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_THAT(report->problems, IsEmpty());
+    EXPECT_EQ(report->finding(), window == 0 ? Answer::CANNOT_TELL : Answer::BAD);
+    EXPECT_EQ(report->pictures.at("device_time").at("ranks").size(), 2u);
+    EXPECT_NEAR(report->pictures.at("device_time").at("ranks").at(0).at("seconds"), 0.08 * (window + 1),
+                0.02);
+    EXPECT_NEAR(report->pictures.at("kernels").at("ops").at(0).at("seconds"), 0.0544 * (window + 1), 0.001);
+  }
 }
 
 TEST(ReportTraces, ADirectoryWithoutTracesHasNone) {

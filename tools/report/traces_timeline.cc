@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <utility>
 
 namespace ott::report {
@@ -30,8 +31,12 @@ void AddTrace(const TraceFindings& trace, const std::vector<TraceStep>& chosen,
 TimelinePicture TimelineOfTraces(const std::vector<TraceFindings>& traces,
                                  const std::vector<waiting::ClockOffset>& clocks) {
   saved::TimelineBuilder builder("step");
-  for (size_t i = 0; i < traces.size(); ++i) AddTrace(traces[i], traces[0].steps, clocks[i], builder);
-  return builder.Finish(traces[0].num_steps, static_cast<int64_t>(traces.size()));
+  std::set<int> ranks;
+  for (size_t i = 0; i < traces.size(); ++i) {
+    AddTrace(traces[i], traces[0].steps, clocks[i], builder);
+    ranks.insert(traces[i].summary.rank);
+  }
+  return builder.Finish(traces[0].num_steps, static_cast<int64_t>(ranks.size()));
 }
 
 }  // namespace ott::report
