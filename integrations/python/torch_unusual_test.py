@@ -429,6 +429,26 @@ class UnusualTest(torch_test.ObservedTestCase):
         observed = self.check_sound("part", train, 3, dist__gradients=3)
         self.assertEqual([json.loads(verdict)["outcome"] for verdict in observed.verdicts()], ["BITWISE_EQUAL", "ALL_DISTINCT"])
 
+    def test_a_layer_that_has_none_but_tied_parameters_is_compared_by_their_name(self):
+        class Tied(torch_test.Block):
+            def __init__(self):
+                super().__init__()
+                self.last = nn.Linear(4, 4, bias=False)
+                self.alike = nn.ModuleList([self.last])
+
+            def forward(self, x):
+                return self.alike[0](self.last(super().forward(x)))
+
+        def train():
+            torch.manual_seed(3)
+            model = nn.parallel.DistributedDataParallel(Tied())
+            torch.manual_seed(10 + RANK)
+            learn(model, torch.optim.SGD(model.parameters(), lr=0.1), 3)
+            return digest(model)
+
+        observed = self.check_sound("tied", train, 3)
+        self.assertEqual([json.loads(verdict)["outcome"] for verdict in observed.verdicts()], ["BITWISE_EQUAL", "ALL_DISTINCT"])
+
     def test_a_distributed_module_that_was_made_before_is_looked_at(self):
         model, optimizer = torch_test.make()
         with torch_test.Observed("made_before") as observed:

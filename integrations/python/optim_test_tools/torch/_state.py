@@ -198,7 +198,8 @@ class Models:
             parameters = list(child.parameters())
             name = next((name for name, module in self.modules() if module is child), "")
             if name and all(id(p) in kept for p in parameters):
-                found += [f"{name}.*"] if parameters else []
+                # Tied parameters may all have the names of another child.
+                found += [f"{name}.*"] if any(self.name_of(p).startswith(f"{name}.") for p in parameters) else []
             else:
                 found += [self.name_of(p) for p in parameters if id(p) in kept]
         return found
