@@ -30,7 +30,9 @@ void AnswerNobody(const ClusterStats& stats, Answer* answer) {
   double detectable = kNever;
   // A rank is late at one of them, which need not be the one that tells most; but not by more than it is.
   double hidden = 0;
+  int64_t num_iterations = 0;
   for (const ArrivalStats& arrivals : stats.arrivals()) {
+    num_iterations = std::max(num_iterations, arrivals.last_iteration() - arrivals.first_iteration() + 1);
     if (arrivals.num_intervals() > most->num_intervals()) most = &arrivals;
     const double at_it = arrivals.has_detectable_share() ? arrivals.detectable_share() : kNever;
     detectable = std::min(detectable, at_it);
@@ -38,13 +40,16 @@ void AnswerNobody(const ClusterStats& stats, Answer* answer) {
   }
   detectable = std::max(detectable, hidden);
   constexpr int64_t kFewest = SteadyTimeRecorder::kMinBlocks * SteadyTimeRecorder::kBaseLength;
+  const auto takes_more = [](int64_t number) {
+    return absl::StrCat("; that takes ", kFewest, " iterations to which all ranks came, and there are ",
+                        number);
+  };
   std::string why;
   if (!stats.missing_ranks().empty()) {
     why = absl::StrCat(": nothing from ",
                        FormatRanks({stats.missing_ranks().begin(), stats.missing_ranks().end()}));
   } else if (most->num_intervals() < kFewest) {
-    why = absl::StrCat("; that takes ", kFewest, " iterations to which all ranks came, and there are ",
-                       most->num_intervals());
+    why = takes_more(most->num_intervals());
   } else if (stats.has_straggler()) {
     why = absl::StrCat(": ", FormatRank(stats.straggler().rank(), stats.straggler().host()),
                        " works longer, and how long the others wait for it does not stand out");
@@ -60,6 +65,8 @@ void AnswerNobody(const ClusterStats& stats, Answer* answer) {
   } else if (2 * most->num_left() >= most->num_intervals()) {
     why = absl::StrCat(": ranks do not wait at ", ArrivalPlace(*most), ", as ", most->num_left(), " of ",
                        most->num_intervals(), " times one left before the last came");
+  } else if (num_iterations < kFewest) {
+    why = takes_more(num_iterations);
   } else {
     why = absl::StrCat(": it is not known what would have shown at ", ArrivalPlace(*most),
                        ", where ranks may do unlike work");

@@ -93,8 +93,11 @@ TEST(WaitingAnswer, ClearsNobodyWhereNobodyWouldHaveBeenFound) {
        {std::pair<std::string, std::string>{
             "arrivals { name: \"sum\" num_intervals: 80 num_left: 40 } arrivals { num_intervals: 50 }",
             ": ranks do not wait at \"sum\", as 40 of 80 times one left before the last came"},
+        {"arrivals { num_intervals: 27 } arrivals { num_intervals: 79 first_iteration: 3 last_iteration: 29 "
+         "}",
+         "; that takes 40 iterations to which all ranks came, and there are 27"},
         {"arrivals { num_intervals: 50 } arrivals { name: \"sum\" group: \"pp\" num_intervals: 80 num_left: "
-         "39 }",
+         "39 last_iteration: 79 }",
          ": it is not known what would have shown at \"sum\" of group pp, where ranks may do unlike work"},
         {"straggler { rank: 1 host: \"vm\" } arrivals { num_intervals: 80 detectable_share: 0.1 }",
          ": rank 1 (vm) works longer, and how long the others wait for it does not stand out"},
