@@ -449,6 +449,17 @@ class UnusualTest(torch_test.ObservedTestCase):
         observed = self.check_sound("tied", train, 3)
         self.assertEqual([json.loads(verdict)["outcome"] for verdict in observed.verdicts()], ["BITWISE_EQUAL", "ALL_DISTINCT"])
 
+    def test_a_model_trains_within_a_distributed_module_that_is_in_eval_mode(self):
+        def train():
+            model, optimizer = torch_test.make()
+            model.eval()
+            model.module.train()
+            learn(model, optimizer, 3)
+            return digest(model)
+
+        observed = self.check_sound("in_eval_mode", train, 3)
+        self.assertEqual([json.loads(verdict)["outcome"] for verdict in observed.verdicts()], ["BITWISE_EQUAL", "ALL_DISTINCT"])
+
     def test_a_distributed_module_that_was_made_before_is_looked_at(self):
         model, optimizer = torch_test.make()
         with torch_test.Observed("made_before") as observed:

@@ -394,7 +394,8 @@ class Observer:
         # DistributedDataParallel gets, nor a single number.
         is_replica = bool(self.models.ddps_of(module)) or not self.models.ddps()
         self._passes_are_own = self._passes_are_own is not False and not is_replica and self.models.is_apart(module.parameters())
-        has_samples = is_replica and module.training and any(map(_is_rich, inputs))
+        # Lightning leaves DistributedDataParallel itself in eval mode after an evaluation.
+        has_samples = is_replica and _hooks.unwrap(module).training and any(map(_is_rich, inputs))
         self.operations.add("batch", "load", "", [], inputs)
         self.sound.begin_forward(module, inputs, has_samples)
         if self._micro_step == 0 and self.operations.is_on:
