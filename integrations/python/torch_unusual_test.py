@@ -460,6 +460,23 @@ class UnusualTest(torch_test.ObservedTestCase):
         observed = self.check_sound("in_eval_mode", train, 3)
         self.assertEqual([json.loads(verdict)["outcome"] for verdict in observed.verdicts()], ["BITWISE_EQUAL", "ALL_DISTINCT"])
 
+    def test_replicas_are_checked_whose_first_pass_is_in_a_closure(self):
+        def train():
+            model, optimizer = torch_test.make()
+            for batch in batches(3):
+
+                def closure():
+                    optimizer.zero_grad()
+                    loss = loss_of(model, batch)
+                    loss.backward()
+                    return loss
+
+                optimizer.step(closure)
+            return digest(model)
+
+        observed = self.check_sound("closures_of_replicas", train, 3, forward=3, dist__gradients=3)
+        self.assertEqual([json.loads(verdict)["outcome"] for verdict in observed.verdicts()], ["BITWISE_EQUAL", "ALL_DISTINCT"])
+
     def test_a_distributed_module_that_was_made_before_is_looked_at(self):
         model, optimizer = torch_test.make()
         with torch_test.Observed("made_before") as observed:

@@ -221,7 +221,7 @@ class Observer:
         self.takes_local_gradients = "dump" in config or "local_grads" in json.dumps(config.get("cross_check", {}))
         self.tensors.offer_parameters()
         self._log_operations()
-        if root is None:  # else its forward pass begins now
+        if root is None:  # else its forward pass, or a step, begins now
             self._begin_gap()
 
     @_hooks.guarded
@@ -485,7 +485,7 @@ class Observer:
         if _hooks.is_abstract(next(parameters_of(optimizer), None)):
             return
         if self._run is None:
-            self.start(None)
+            self.start(self.models.ddp_of(optimizer))
         if self._num_steps == 0 and not self._parts.is_open:
             self._thread = get_ident()  # the one that trains; another one may have called a model first
         if not self.measures_this_thread():

@@ -161,6 +161,11 @@ class Models:
             self._ddps_of[id(module)] = (weakref.ref(module), found)
         return [ddp for ddp in (known() for known in found) if ddp is not None]
 
+    def ddp_of(self, optimizer: torch.optim.Optimizer) -> Optional[Any]:
+        """Returns a DistributedDataParallel that learns by it, where one was made."""
+        held = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        return next((ddp for ddp in self.ddps() if any(id(p) in held for p in ddp.module.parameters())), None)
+
     def are_of_replicas(self, parameters: Any) -> bool:
         """Whether a DistributedDataParallel keeps any of them alike; True where there is none, as nothing tells."""
         ddps = self.ddps()
