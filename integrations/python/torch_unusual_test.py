@@ -253,6 +253,28 @@ class UnusualTest(torch_test.ObservedTestCase):
 
         self.check_sound("late_hook", train, 4, dist__gradients=4)
 
+    def test_sparse_batches_of_one_shape_are_told_apart(self):
+        class Graph(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(16, 4)
+
+            def forward(self, x):
+                return torch.sparse.mm(x, self.head.weight.t()) + self.head.bias
+
+        def train():
+            torch.manual_seed(3)
+            model = nn.parallel.DistributedDataParallel(Graph())
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            torch.manual_seed(10 + RANK)
+            for rows in (4, 5, 6):
+                optimizer.zero_grad()
+                loss_of(model, (torch.rand(rows, 16).to_sparse(), torch.randint(4, (rows,)))).backward()
+                optimizer.step()
+            return digest(model)
+
+        self.check_sound("sparse_batches", train, 3)
+
     def test_gradients_may_be_divided_by_the_ranks_that_still_have_batches(self):
         def train():
             model, optimizer = torch_test.make()

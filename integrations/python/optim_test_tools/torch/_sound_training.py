@@ -13,6 +13,7 @@ from torch import nn
 
 from . import _hooks
 from ._sound_record import Record
+from ._state import parts_of
 
 LOOKED_INTO_ITERATIONS = 2
 _SAMPLE = 64
@@ -256,8 +257,9 @@ def sample_digest(tensors: Sequence[torch.Tensor]) -> str:
         return ""
     for tensor in tensors:
         held = _hooks.local(tensor).detach()
-        if held.layout == torch.strided:
-            flat = held.reshape(-1)
+        is_coo = held.layout == torch.sparse_coo  # whose parts would be sorted for each batch
+        for part in (held._indices(), held._values()) if is_coo else parts_of(held).values():
+            flat = part.reshape(-1)
             found.update(repr(flat[:: max(flat.numel() // 256, 1)].tolist()).encode())
         found.update(repr(tuple(held.shape)).encode())
     return found.hexdigest()
