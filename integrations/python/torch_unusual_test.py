@@ -253,6 +253,19 @@ class UnusualTest(torch_test.ObservedTestCase):
 
         self.check_sound("late_hook", train, 4, dist__gradients=4)
 
+    @unittest.skipUnless(torch_test.IS_2, "PyTorch 1.13 has no such replicate()")
+    def test_a_model_may_be_replicated_without_a_wrapper(self):
+        def train():
+            from torch.distributed._composable import replicate
+
+            torch.manual_seed(3)
+            model = replicate(Block())
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            learn(model, optimizer, 3)
+            return digest(model)
+
+        self.check_sound("replicated", train, 3, dist__gradients=3)
+
     def test_sparse_batches_of_one_shape_are_told_apart(self):
         class Graph(nn.Module):
             def __init__(self):

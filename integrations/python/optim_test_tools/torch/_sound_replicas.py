@@ -51,6 +51,8 @@ class Replicas:
     def _make_ddp(self, original: Any, ddp: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(ddp, *args, **kwargs)
         self._training.models.add_ddp(ddp)
+        if isinstance(ddp.module, nn.ParameterList):
+            self._training.collectives.attach(ddp)  # replicate() makes it in the first pass of a model, and never calls it
         return result
 
     def start(self, num_ranks: int) -> None:
