@@ -253,6 +253,48 @@ class UnusualTest(torch_test.ObservedTestCase):
 
         self.check_sound("late_hook", train, 4, dist__gradients=4)
 
+    def test_calls_in_callbacks_of_a_communication_hook_come_on_any_thread(self):
+        def hook(state, bucket):
+            work = dist.all_reduce(bucket.buffer().div_(dist.get_world_size()), async_op=True)
+            work.wait()
+
+            def reduce():
+                dist.all_reduce(torch.ones(4), async_op=True).wait()
+
+            # As the callback of a future: here, where it is done, or else on the thread that ends it.
+            thread = threading.Thread(target=reduce)
+            if RANK == 1:
+                thread.start()
+                thread.join()
+            else:
+                reduce()
+            return work.get_future().then(lambda future: future.value()[0])
+
+        def train(is_late):
+            model, optimizer = torch_test.make()
+            loss = loss_of(model, next(iter(batches(1)))) if is_late else None
+            model.register_comm_hook(None, hook)
+            if loss is not None:
+                loss.backward()
+            learn(model, optimizer, 3)
+            return digest(model)
+
+        self.check_sound("callbacks", lambda: train(False), 3, dist__gradients=3)
+        self.check_sound("late_callbacks", lambda: train(True), 3, dist__gradients=4)
+
+    def test_a_communication_hook_that_pytorch_refuses_is_refused(self):
+        def hook(state, bucket: int):
+            return reduce_nothing(state, bucket)
+
+        def train():
+            model, optimizer = torch_test.make()
+            with self.assertRaisesRegex(ValueError, "bucket annotation"):
+                model.register_comm_hook(None, hook)
+            learn(model, optimizer, 3)
+            return digest(model)
+
+        self.check_sound("refused_hook", train, 3)
+
     @unittest.skipUnless(torch_test.IS_2, "PyTorch 1.13 has no such replicate()")
     def test_a_model_may_be_replicated_without_a_wrapper(self):
         def train():

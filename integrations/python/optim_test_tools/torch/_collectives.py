@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 import weakref
@@ -79,6 +80,7 @@ class Collectives:
         self._places_of_async_op: Dict[str, int] = {}  # among the arguments, by name
         self._gradients_wait = False
         self._is_backward = False
+        self._in_own_hook = False  # a communication hook of the program's own
         self.num_reductions = 0
         self._attached = _hooks.WeakIds()
         self._own_hooks = _hooks.WeakIds()
@@ -114,6 +116,8 @@ class Collectives:
             if self._inside or not self._observer.measures_this_thread() or _is_of_others(args, kwargs):
                 return original(*args, **kwargs)
             is_async = self._is_async(name, original.function, args, kwargs)
+            if is_async and self._in_own_hook:
+                return original(*args, **kwargs)
             measurement = self._prepare(name, args, kwargs, is_functional, is_async)
             operations = self._observer.operations
             operation = None
@@ -231,23 +235,33 @@ class Collectives:
     def _register_comm_hook(self, original: Any, ddp: Any, state: Any, hook: Any) -> Any:
         if hook == self._reduce:
             return original(ddp, state, hook)
+
+        @functools.wraps(hook)  # PyTorch looks at its name and annotations
+        def observed(state, bucket):  # type: ignore[no-untyped-def]
+            self._begin_reduction(bucket)
+            return self._call_own_hook(hook, state, bucket)
+
+        if ddp in self._hooked:  # PyTorch takes one hook, up to the first backward pass
+            ddp._check_comm_hook(hook)
+            self._reducers[ddp].hook = functools.partial(self._call_own_hook, hook, state)
+            self._hooked.discard(ddp)
+        else:
+            original(ddp, state, observed)
         self._own_hooks.add(ddp)
         if self._observer.tensors.are_replicas_by_default:
             self._observer.tensors.leaves_parameters_out = True
             self._observer.say(f"parameters are not checked any more, as {OWN_HOOK}")
-
-        def observed(state, bucket):  # type: ignore[no-untyped-def]
-            self._begin_reduction(bucket)
-            return hook(state, bucket)
-
-        if ddp in self._hooked:  # PyTorch takes one hook, up to the first backward pass
-            ddp._check_comm_hook(hook)
-            self._reducers[ddp].hook = lambda bucket: hook(state, bucket)
-            self._hooked.discard(ddp)
-        else:
-            original(ddp, state, observed)
         _show_hooks(ddp, [(hook, state)])
         return None
+
+    def _call_own_hook(self, hook: Any, state: Any, bucket: Any) -> Any:
+        """Calls that do not wait are not looked at in it: those in callbacks of its futures come on this thread, or on another one where
+        a rank came late."""
+        self._in_own_hook = True
+        try:
+            return hook(state, bucket)
+        finally:
+            self._in_own_hook = False
 
     def _notify_join(self, original: Any, joinable: Any) -> Any:
         """A forward pass within join(): its gradients may be divided by the number of ranks that still have batches."""
