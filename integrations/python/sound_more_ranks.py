@@ -239,6 +239,19 @@ def uneven_inputs(fault, rank, culprit):
             step(optimizer, loss_of(model, batch()))
 
 
+def joined_with_state(fault, rank, culprit):
+    """Each rank has a batch more than the one before; the state is divided by ZeroRedundancyOptimizer."""
+    from torch.distributed.algorithms.join import Join
+    from torch.distributed.optim import ZeroRedundancyOptimizer
+
+    model = wrapped()
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=1e-3)
+    torch.manual_seed(50 + rank)
+    with Join([model, optimizer]):
+        for _ in range(5 + rank):
+            step(optimizer, loss_of(model, batch()))
+
+
 def compressed(fault, rank, culprit):
     """Gradients are reduced in half precision by a hook of PyTorch's own."""
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
@@ -422,7 +435,7 @@ PROGRAMS = [
     divided_by_hand, divided_clipped_first, divided_with_dropout, wrapped_at_times, loaded_on_one_rank, sampler_of_one_rank,
     looked_at_between, zeroed_transfer, shards_alike, two_wrapped, unused_experts, uneven_inputs, compressed, divided_state, evaluated_by_one,
     federated, several_rates, several_limits, several_models, experts_of_ranks, divided_in_two_ways,
-    norms_beside_shards,
+    norms_beside_shards, joined_with_state,
 ]
 
 # As in sound_planted.

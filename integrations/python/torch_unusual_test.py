@@ -342,6 +342,38 @@ class UnusualTest(torch_test.ObservedTestCase):
 
         self.check_sound("joined", train, 3 + RANK)
 
+    def test_ranks_whose_numbers_of_batches_differ_are_not_compared(self):
+        from torch.distributed.algorithms.join import Join
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+
+        def train():
+            model, _ = torch_test.make()
+            optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.SGD, lr=0.1)
+            for _ in range(2):
+                with Join([model, optimizer]):
+                    learn(model, optimizer, 3 + RANK)
+            return digest(model)
+
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            observed = self.check_sound("joined_epochs", train, 6 + 2 * RANK, {"cross_check": {"iterations": {"every": 5}}})
+        self.assertEqual(observed.verdicts(), [])
+        self.assertEqual("under Join ranks have iterations of their own numbers" in said.getvalue(), RANK == 0)
+
+    def test_the_observation_ends_where_ranks_join_that_are_checked(self):
+        def train():
+            model, optimizer = torch_test.make()
+            learn(model, optimizer, 1)
+            with model.join():
+                learn(model, optimizer, 3 + RANK)
+            return digest(model)
+
+        said = io.StringIO()
+        alone = train()
+        with contextlib.redirect_stderr(said), torch_test.Observed("late_join"):
+            self.assertEqual(train(), alone)
+        self.assertIn("no longer observed: Error: replicas are checked", said.getvalue())
+
     def test_a_rank_that_is_not_observed_is_not_waited_for(self):
         model, optimizer = torch_test.make()
         said = io.StringIO()

@@ -64,6 +64,9 @@ _BETWEEN_STAGES = {*_PEERS, "batch_isend_irecv"}
 # Why replicas may differ, as those of local SGD do between two averages.
 OWN_HOOK = "a communication hook of the program's own decides what replicas share"
 
+# Why ranks are not compared where Join lets them have unlike numbers of batches.
+JOINS = "under Join ranks have iterations of their own numbers"
+
 # The measurement from DDP's last bucket on, whose gradients a rank has computed, to the end of the backward pass.
 GRADIENTS = "dist.gradients"
 
@@ -80,6 +83,8 @@ class Collectives:
         self._places_of_async_op: Dict[str, int] = {}  # among the arguments, by name
         self._gradients_wait = False
         self._is_backward = False
+        self.joins = False  # whether the program let ranks have unlike numbers of batches
+        self.has_joined = False  # whether this rank has none left and takes part in what the others do
         self._in_own_hook = False  # a communication hook of the program's own
         self.num_reductions = 0
         self._attached = _hooks.WeakIds()
@@ -105,7 +110,10 @@ class Collectives:
             patches.wrap(functional, "wait_tensor", self._around("wait"))
         ddp = sys.modules["torch.nn.parallel"].DistributedDataParallel
         patches.wrap(ddp, "register_comm_hook", self._register_comm_hook)
-        patches.wrap(sys.modules["torch.distributed.algorithms.join"].Join, "notify_join_context", self._notify_join)
+        join = sys.modules["torch.distributed.algorithms.join"].Join
+        patches.wrap(join, "notify_join_context", self._notify_join)
+        patches.wrap(join, "__enter__", self._enter_join)
+        patches.wrap(join, "__exit__", self._exit_join)
 
     def _around(self, name: str, is_functional: bool = False) -> Any:
         """is_functional: one of those whose results are waited for by themselves, where they are used."""
@@ -262,6 +270,19 @@ class Collectives:
             return hook(state, bucket)
         finally:
             self._in_own_hook = False
+
+    def _enter_join(self, original: Any, join: Any) -> Any:
+        if getattr(join, "_enable", True) and not self.joins:
+            self.joins = True
+            self._observer.begin_joins()
+        return original(join)
+
+    def _exit_join(self, original: Any, *args: Any) -> Any:
+        self.has_joined = True
+        try:
+            return original(*args)
+        finally:
+            self.has_joined = False
 
     def _notify_join(self, original: Any, joinable: Any) -> Any:
         """A forward pass within join(): its gradients may be divided by the number of ranks that still have batches."""

@@ -18,7 +18,7 @@ from .._errors import Error
 from .._run import ranks
 from .._stopwatch import Stopwatch
 from . import _hooks, _modules
-from ._collectives import OWN_HOOK, format_ranks, group_ranks
+from ._collectives import JOINS, OWN_HOOK, format_ranks, group_ranks
 
 Config = Union[None, str, "os.PathLike[str]", Mapping[str, Any]]
 
@@ -116,7 +116,10 @@ def make_config(
             observer.say("times are those of the host: this build of optim_test_tools has no CUDA, or finds no device")
     config["stopwatch"] = stopwatch
     config.setdefault("hang", {"after_seconds": _HANG_SECONDS})
-    if "cross_check" not in config and world_size > 1 and root is not None:
+    if observer.collectives.joins:
+        config.pop("cross_check", None)
+        observer.say(f"replicas are not checked, as {JOINS}")
+    elif "cross_check" not in config and world_size > 1 and root is not None:
         check = _default_check(root, world_size, observer)
         if check is not None:
             config["cross_check"] = check

@@ -53,6 +53,7 @@ class Observer:
         self._run: Optional[TrainingRun] = None
         self._failed = False
         self._is_on = False
+        self._cross_checks = False
         self.stopwatch = Stopwatch()
         self.models = Models()
         self.collectives = Collectives(self)
@@ -174,6 +175,11 @@ class Observer:
     def _start_processes(self, original: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
         return original(SpawnedRank(fn, self._config, self._name, self._activations), *args, **kwargs)
 
+    def begin_joins(self) -> None:
+        """The program lets ranks have unlike numbers of batches. Collective over them."""
+        if self._is_on and self._cross_checks:
+            self.fail(Error("replicas are checked since before the first Join, under which ranks have iterations of their own numbers"))
+
     def _watch_modules(self) -> None:
         if self._module_hook is None:
             self._module_hook = torch.nn.modules.module.register_module_forward_pre_hook(self._before_module)
@@ -217,6 +223,7 @@ class Observer:
             self.fail(error)
             return
         self._is_on = True
+        self._cross_checks = "cross_check" in config
         # A copy of each gradient, which checks do not need.
         self.takes_local_gradients = "dump" in config or "local_grads" in json.dumps(config.get("cross_check", {}))
         self.tensors.offer_parameters()
@@ -482,7 +489,7 @@ class Observer:
 
     @_hooks.guarded
     def _begin_step(self, optimizer: Any, has_closure: bool, frame: Any) -> None:
-        if _hooks.is_abstract(next(parameters_of(optimizer), None)):
+        if self.collectives.has_joined or _hooks.is_abstract(next(parameters_of(optimizer), None)):
             return
         if self._run is None:
             self.start(self.models.ddp_of(optimizer))

@@ -126,10 +126,9 @@ class Replicas:
         self._iteration_began = time.perf_counter()
 
     def _fact(self, rule: str, name: str, value: str, *kinds: str, group: Optional[List[int]] = None) -> None:
-        assert self._training.record is not None
         group = self._training.group if group is None else group
         if group is not None:
-            self._training.record.fact(rule, name, group, self._training.iteration, value, kinds)
+            self._training.fact(rule, name, group, self._training.iteration, value, kinds)
 
     def _roll(self, name: str, text: str) -> str:
         """The text, and a digest of all of them so far, by which a difference stays where rows are left out."""
@@ -196,9 +195,8 @@ class Replicas:
 
     def _add_stepped(self) -> None:
         """What became of them: before the next forward pass, as ranks may each step with a part and send it afterwards."""
-        assert self._training.record is not None
         for iteration, name, group, parameters in self._stepped:
-            self._training.record.fact("replicas_differ", name, group, iteration, sums(parameters))
+            self._training.fact("replicas_differ", name, group, iteration, sums(parameters))
         self._stepped = []
 
     def _thin_values(self, spent: float, whole: float) -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from . import _hooks
+from ._collectives import JOINS
 from ._sound_record import Record
 from ._state import parts_of
 
@@ -150,6 +151,14 @@ class Training:
     def not_checked(self, rule: str, reason: str) -> None:
         if self.record is not None:
             self.record.not_checked(rule, reason)
+
+    def fact(self, rule: str, name: str, group: Sequence[int], iteration: int, value: str, kinds: Sequence[str] = ()) -> None:
+        """As that of Record, while all ranks have the same iterations."""
+        assert self.record is not None
+        if self.collectives.joins:
+            self.record.not_checked(rule, JOINS)
+        else:
+            self.record.fact(rule, name, group, iteration, value, kinds)
 
     def check(self, rule: str) -> None:
         if self.record is not None:

@@ -84,7 +84,6 @@ class Witnesses:
         self._dropouts.append((f"{name} call {number}" if number else name, f"{sums([given])} {sums([output])}"))
 
     def _add(self, groups: Set[Tuple[int, ...]], rule: str, name: str, iteration: int, value: str) -> None:
-        assert self._training.record is not None
         for group in groups:
             if len(group) > 1:
-                self._training.record.fact(rule, name, group, iteration, value, ["is_result"])
+                self._training.fact(rule, name, group, iteration, value, ["is_result"])
