@@ -134,6 +134,22 @@ class UnusualTest(torch_test.ObservedTestCase):
         self.assertEqual("no iteration was seen" in said.getvalue(), RANK == 0)
 
     @unittest.skipUnless(torch_test.IS_2, "PyTorch 1.13 has no torch.compile")
+    def test_a_training_that_is_compiled_as_a_whole_is_said_to_be_hidden(self):
+        self.addCleanup(torch._dynamo.utils.counters.clear)
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), torch_test.Observed("hidden"):
+            model = nn.Linear(4, 4)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+            @torch.compile(backend="eager")
+            def step(x):
+                model(x).sum().backward()
+                optimizer.step()
+
+            step(torch.ones(2, 4))
+        self.assertEqual("nothing was observed: torch.compile() hides" in said.getvalue(), RANK == 0, said.getvalue())
+
+    @unittest.skipUnless(torch_test.IS_2, "PyTorch 1.13 has no torch.compile")
     def test_a_model_that_is_compiled_late_is_one_graph(self):
         def train():
             torch._dynamo.reset()

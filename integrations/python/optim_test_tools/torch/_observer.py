@@ -234,6 +234,8 @@ class Observer:
     @_hooks.guarded
     def finish(self) -> None:
         """Ends the last iteration, writes and prints what was measured. Collective over the ranks."""
+        if self._run is None and not self._failed and _modules.compiles():
+            self.say("nothing was observed: torch.compile() hides all of the training")
         if not self.is_on():
             return
         self._recover()
