@@ -15,7 +15,8 @@ constexpr size_t kMaxPlaces = 3;
 
 std::string FormatOperation(const std::string& name, int64_t sequence, const std::string& group,
                             int64_t iteration) {
-  return absl::StrCat(name, " #", sequence, " of group ", group,
+  // Sends and receives of a recorder have no number.
+  return absl::StrCat(name, sequence > 0 ? absl::StrCat(" #", sequence) : "", " of group ", group,
                       iteration >= 0 ? absl::StrCat(" (iteration ", iteration, ")") : "");
 }
 

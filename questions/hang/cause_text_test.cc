@@ -43,6 +43,14 @@ std::string Describe(const JobState& job, const std::vector<HangCause>& causes) 
   return DescribeCauses(job, pointers);
 }
 
+TEST(CauseText, AMessageWithoutANumberHasNone) {
+  HangCause cause = Cause(HangCause::NEVER_CAME, 1, {0}, 2);
+  cause.set_sequence(0);
+  cause.set_iteration(-1);
+  EXPECT_EQ(Describe(Job(), {cause}),
+            "rank 1 never came to sum of group dp, where rank 0 has waited for 2.00 s");
+}
+
 TEST(CauseText, SaysEachKindOfOneRankAndOfTwoWithThoseThatWait) {
   const std::string at = "sum #7 of group dp (iteration 3)";
   struct {

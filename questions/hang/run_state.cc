@@ -201,7 +201,7 @@ class Builder {
     if (measurement.role == FlightRole::kWork) return;
     JobOperation operation = MakeOperation(measurement);
     operation.sequence = measurement.sequence;
-    operation.iteration = measurement.iteration;
+    operation.iteration = measurement.role == FlightRole::kCollective ? measurement.iteration : -1;
     operation.size = measurement.size;
     operation.entered_ns = measurement.begin_ns;
     operation.progress = JobOperation::Progress::kEntered;

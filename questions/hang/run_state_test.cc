@@ -409,7 +409,7 @@ TEST(JobState, OfAnyRecordsIsAsTheRulesSay) {
       const auto add = [&](const FlightRecord::Measurement& of, const auto& call, int64_t ns, bool is_over) {
         operations.emplace_back(
             of.kind.empty() ? of.name : of.kind, record.groups[of.group].name, call.sequence, call.size,
-            call.iteration, ns, of.peer,
+            of.role == FlightRole::kCollective ? call.iteration : -1, ns, of.peer,
             of.role == FlightRole::kSend      ? JobOperation::Direction::kSend
             : of.role == FlightRole::kReceive ? JobOperation::Direction::kReceive
                                               : JobOperation::Direction::kCollective,
