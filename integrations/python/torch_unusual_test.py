@@ -21,7 +21,7 @@ from torch import nn
 from torch_test import RANK, Block, batches, digest, learn, loss_of, reduce_nothing
 
 import optim_test_tools as ott
-from optim_test_tools.torch import _hooks, _job
+from optim_test_tools.torch import _hooks, _job, _sound_training
 
 
 class UnusualTest(torch_test.ObservedTestCase):
@@ -601,6 +601,13 @@ class UnusualTest(torch_test.ObservedTestCase):
 
         observed = self.check_sound("closures_of_replicas", train, 3, forward=3, dist__gradients=3)
         self.assertEqual([json.loads(verdict)["outcome"] for verdict in observed.verdicts()], ["BITWISE_EQUAL", "ALL_DISTINCT"])
+
+    @unittest.skipUnless(torch_test.IS_2, "FSDP2 is newer")
+    def test_a_parameter_whose_memory_was_taken_back_is_not_read(self):
+        parameter = nn.Parameter(torch.ones(8))
+        self.assertEqual(_sound_training.sample_of(parameter).tolist(), [1.0] * 8)
+        parameter.untyped_storage().resize_(0)
+        self.assertIsNone(_sound_training.sample_of(parameter))
 
     def test_a_distributed_module_that_was_made_before_is_looked_at(self):
         model, optimizer = torch_test.make()

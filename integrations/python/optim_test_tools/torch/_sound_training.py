@@ -252,6 +252,8 @@ def sample_of(tensor: Optional[torch.Tensor]) -> Optional[torch.Tensor]:
     held = _hooks.local(tensor).detach()
     if held.layout != torch.strided or held.numel() == 0:
         return None
+    if hasattr(held, "untyped_storage") and held.untyped_storage().nbytes() == 0:
+        return None  # FSDP2 takes the memory of whole parameters back after a pass
     return held.reshape(-1)[:_SAMPLE].clone()
 
 
