@@ -390,6 +390,27 @@ class UnusualTest(torch_test.ObservedTestCase):
             self.assertEqual(train(), alone)
         self.assertIn("no longer observed: Error: replicas are checked", said.getvalue())
 
+    def test_the_last_iteration_may_end_without_a_process_group(self):
+        def train():
+            torch.manual_seed(3)
+            model = Block()
+            optimizer, averager = (torch.optim.SGD(part.parameters(), lr=0.1) for part in (model, model.head))
+            for i, batch in enumerate(batches(4)):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                for p in model.parameters():
+                    dist.all_reduce(p.grad)
+                optimizer.step()
+                if i < 3:
+                    averager.step()
+
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), torch_test.Observed("without_group"):
+            train()
+            with unittest.mock.patch.object(dist, "get_world_size", side_effect=ValueError("not initialized")):
+                ott.torch.finish()
+        self.assertNotIn("no longer checked", said.getvalue())
+
     def test_a_rank_that_is_not_observed_is_not_waited_for(self):
         model, optimizer = torch_test.make()
         said = io.StringIO()

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from . import _hooks
-from ._collectives import OWN_HOOK, all_ranks, group_ranks
+from ._collectives import OWN_HOOK, group_ranks
 from ._sound_record import RULES
 from ._sound_reductions import Reductions
 from ._sound_training import LOOKED_INTO_ITERATIONS, Training, hash_text, is_rich, parameters_of, sample_digest, sums
@@ -36,6 +36,7 @@ class Replicas:
         self._rolling: Dict[str, Any] = {}
         # By group: its ranks, how many calls, and a digest of them.
         self._collective_calls: Dict[str, Tuple[List[int], int, Any]] = {}
+        self._all_ranks: List[int] = []  # also once the process group is gone
         self._modes = ""
         self._num_backwards = 0  # as this iteration began
         self._has_samples = False  # whether this iteration's were noted
@@ -57,6 +58,7 @@ class Replicas:
 
     def start(self, num_ranks: int) -> None:
         self._training.has_peers = num_ranks > 1
+        self._all_ranks = list(range(num_ranks))
 
     def finish(self) -> None:
         training = self._training
@@ -175,7 +177,7 @@ class Replicas:
         for label, (ranks, given, got, error) in self._reductions.sums.items():
             calls = "-".join(map(str, self._reductions.num_calls[label]))
             value = f"{given:.17g} {got:.17g} {error:.3g} {calls}"
-            self._fact("transfer_changed", f"sums of ranks {label or 'all'}", value, "is_sum", group=ranks or all_ranks())
+            self._fact("transfer_changed", f"sums of ranks {label or 'all'}", value, "is_sum", group=ranks or self._all_ranks)
         for label, (ranks, count, results) in self._reductions.transfers.items():
             self._fact("transfer_differs", f"results of ranks {label or 'all'}", f"{count} results#{results}", group=ranks)
         if looks and self._training.iteration >= LOOKED_INTO_ITERATIONS:
@@ -187,7 +189,7 @@ class Replicas:
         reduced = {}
         for label, (ranks, parameters) in self._reductions.by_hand.items():
             name = f"{len(parameters)} parameters from {self._training.name_of(parameters[0])} on, whose gradients the program reduces"
-            group = ranks or all_ranks()
+            group = ranks or self._all_ranks
             if looks and self._reduced.get(label) == name and len(group) > 1 and not any(map(_hooks.is_sharded, parameters)):
                 self._stepped.append((self._training.iteration, name, group, parameters))
             reduced[label] = name
