@@ -89,6 +89,9 @@ TEST_F(RunDirectoryTest, AStartAnewGetsAnAttemptOfItsOwn) {
 
 TEST_F(RunDirectoryTest, OfSeveralStartsTheLatestIsLookedAt) {
   EXPECT_EQ(LatestAttempt(run_dir_), run_dir_);
+  std::filesystem::create_directory(run_dir_ + "/attempt_0");
+  EXPECT_EQ(LatestAttempt(run_dir_), run_dir_ + "/attempt_0");
+  std::filesystem::remove(run_dir_ + "/attempt_0");
   for (int start = 1; start <= 11; ++start) ASSERT_TRUE(ClaimRunDirectory(run_dir_, InfoFrom(0)).ok());
   EXPECT_EQ(LatestAttempt(run_dir_), run_dir_ + "/attempt_11");
   EXPECT_EQ(LatestAttempt(run_dir_ + "/attempt_2"), run_dir_ + "/attempt_2");
@@ -216,10 +219,13 @@ TEST_F(RunDirectoryTest, InfoThatIsAFifoALoopOrHugeIsAnErrorAtOnce) {
 }
 
 TEST_F(RunDirectoryTest, InfoWithoutWorldSizeIsDamaged) {
-  for (const char* const info : {"{}", R"({"world_size": -3})", R"({"world_size": 2000000000})"}) {
-    std::ofstream(run_dir_ + "/run.json") << info;
-    EXPECT_EQ(ReadRunInfo(run_dir_).status().code(), absl::StatusCode::kDataLoss) << info;
+  for (const char* const size : {"0", "-3", "2000000000"}) {
+    std::ofstream(run_dir_ + "/run.json") << "{\"world_size\": " << size << "}";
+    EXPECT_EQ(ReadRunInfo(run_dir_).status(), absl::DataLossError(run_dir_ + "/run.json: world_size is " +
+                                                                  size + ", which is no number of ranks"));
   }
+  std::ofstream(run_dir_ + "/run.json") << "{}";
+  EXPECT_EQ(ReadRunInfo(run_dir_).status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST_F(RunDirectoryTest, RanksAreListedByNumber) {

@@ -172,8 +172,21 @@ TEST(RankMesh, AnErrorNamesWhatDoesNotFit) {
   EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 4 } ranks: [0] })"), HasSubstr("ranks has 1 entries"));
   EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 4 } } mesh { axes { name: "a" size: 4 } })"),
               HasSubstr("two meshes have an axis \"a\""));
-  EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 2 } axes { name: "a" size: 2 } })"),
-              HasSubstr("two axes \"a\""));
+  for (const char* others : {"", R"(axes { name: "b" size: 1 })"}) {
+    EXPECT_THAT(ErrorOf(absl::StrCat("mesh { ", others,
+                                     R"(axes { name: "a" size: 2 } axes { name: "a" size: 2 } })")),
+                HasSubstr("two axes \"a\""));
+  }
+}
+
+// Behind the ranks of the run lies what the mesh before left in memory: no rank at any place.
+TEST(RankMesh, TheNumberOfRanksIsNoRank) {
+  for (int num_ranks = 99; num_ranks > 0; --num_ranks) {
+    DeviceMesh proto;
+    proto.add_ranks(num_ranks);
+    for (int rank = 1; rank < num_ranks; ++rank) proto.add_ranks(rank);
+    EXPECT_FALSE(RankMesh::Create(proto, num_ranks).ok()) << num_ranks;
+  }
 }
 
 TEST(RankMesh, SizesThatMultiplyBeyondAnyNumberAreRefused) {
