@@ -738,7 +738,7 @@ class TorchTest(ObservedTestCase):
             self.assertEqual(len(file.readlines()) if RANK == 0 else 10, 10)  # of replicas and of data, in each iteration
 
     def test_stages_that_send_and_receive_by_hand_find_together(self):
-        def train():
+        def train(send, receive):
             torch.manual_seed(13)
             stage = nn.Linear(16, 4 if RANK == WORLD - 1 else 16)
             optimizer = torch.optim.SGD(stage.parameters(), lr=0.1)
@@ -746,22 +746,28 @@ class TorchTest(ObservedTestCase):
                 optimizer.zero_grad()
                 if RANK > 0:
                     x = torch.empty(len(y), 16)
-                    dist.recv(x, RANK - 1)
+                    receive(x, RANK - 1)
                     x.requires_grad_()
                 out = stage(x)
                 if RANK < WORLD - 1:
-                    dist.send(out.detach(), RANK + 1)
+                    send(out.detach(), RANK + 1)
                     gradient = torch.empty_like(out)
-                    dist.recv(gradient, RANK + 1)
+                    receive(gradient, RANK + 1)
                     out.backward(gradient)
                 else:
                     nn.functional.cross_entropy(out, y).backward()
                 if RANK > 0:
-                    dist.send(x.grad, RANK - 1)
+                    send(x.grad, RANK - 1)
                 optimizer.step()
             return digest(stage)
 
-        self.check("stages_by_hand", train, 3, forward=3, backward=3, optimizer=3)
+        calls = {
+            "blocking": lambda: train(dist.send, dist.recv),
+            "started": lambda: train(lambda *of: dist.isend(*of).wait(), lambda *of: dist.irecv(*of).wait()),
+        }
+        for name, run in calls.items():
+            with self.subTest(name):
+                self.check(f"stages_{name}", run, 3, forward=3, backward=3, optimizer=3)
 
 
 def main():

@@ -58,7 +58,8 @@ _FUNCTIONAL = {
 # PyTorch tells isend and irecv by identity, so they stay; their waits are seen.
 _PEERS = {"send": "send", "recv": "receive"}
 
-# Those that a stage of a pipeline written by hand begins with, while the stage before waits in its first forward pass.
+# Those that a stage of a pipeline written by hand begins with, while the stage before waits in its first forward pass. So does the
+# wait for what irecv() gets.
 _BETWEEN_STAGES = {*_PEERS, "batch_isend_irecv"}
 
 # Why replicas may differ, as those of local SGD do between two averages.
@@ -119,7 +120,8 @@ class Collectives:
         """is_functional: one of those whose results are waited for by themselves, where they are used."""
 
         def call(original: Any, *args: Any, **kwargs: Any) -> Any:
-            if name in _BETWEEN_STAGES and not self._inside:
+            is_receive = name == "wait" and not self._observer.is_on() and _is_receive(args[0])
+            if (name in _BETWEEN_STAGES or is_receive) and not self._inside:
                 self._observer.start(None)
             if self._inside or not self._observer.measures_this_thread() or _is_of_others(args, kwargs):
                 return original(*args, **kwargs)
@@ -356,6 +358,15 @@ def _inputs_and_outputs(name: str, args: Tuple[Any, ...]) -> Tuple[List[torch.Te
     if "object" not in name and name.strip("_").startswith(("all_gather", "all_to_all", "reduce_scatter")):
         return second, first
     return (first if name.startswith("all_reduce") else []), first
+
+
+def _is_receive(work: Any) -> bool:
+    """False as well for NCCL's, whose wait does not stop the host."""
+    try:
+        work._source_rank()
+    except (AttributeError, RuntimeError):
+        return False
+    return True
 
 
 def _is_of_others(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> bool:
