@@ -80,6 +80,9 @@ TEST_F(CompareTest, StatisticsTellNothingWithoutADigest) {
     EXPECT_THAT(Statuses(CompareTrees(statistics("max"), other)),
                 ElementsAre(Pair("a", CompareStatus::kCouldNotCompare)));
   }
+  const ValueMap digest_alone{{"a", ValueMap{{"tensor_statistics", ValueMap{{"digest", "12"}}}}}};
+  EXPECT_THAT(Statuses(CompareTrees(digest_alone, digest_alone)),
+              ElementsAre(Pair("a", CompareStatus::kBitwiseEqual)));
   EXPECT_EQ(CompareTrees(statistics("max"), ValueMap{{"a", 4}}).verdict(), Verdict::kDifferent);
   EXPECT_THAT(Statuses(CompareTrees(statistics("max"), ValueMap())),
               ElementsAre(Pair("a", CompareStatus::kMissing)));

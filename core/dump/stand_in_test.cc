@@ -51,6 +51,14 @@ TEST(ListComparable, OfAStandInWithoutDTypeShapeOrDigestTheNumbersAreListed) {
                                            Pair("a." + statistics + ".norm", Content::kStandIn)))
         << testing::PrintToString(entries);
   }
+  for (const auto& [name, text] : all) {
+    ValueMap figures = {{name, 3}};
+    for (const auto& [other, of_other] : all) {
+      if (other != name) figures.Insert(other, of_other);
+    }
+    EXPECT_THAT(Listed(ValueMap{{statistics, figures}}),
+                ElementsAre(Pair(statistics + "." + name, Content::kStandIn)));
+  }
   // A map that holds more than the figures is one of the program's own.
   EXPECT_EQ(StatisticsOf(ValueMap{{statistics, ValueMap()}, {"x", 1}}), nullptr);
 }

@@ -428,7 +428,7 @@ TEST(PermutedMaximum, IsThatOfTheDefinitionOverAllWaysToChooseTheRuns) {
         runs[run][score] = unit * (50 + normal(random) + (run < num_a ? 1 : 0));
       scores.insert(scores.end(), runs[run].begin(), runs[run].end());
     }
-    const double error = is_drawn ? 0.05 : 0.3;
+    const double error = is_drawn ? 0.05 : static_cast<double>(1 + random() % 99) / 200;
     const PermutedMaximum found = PermuteMaximum(scores, num_runs, num_a, scales, error);
     const auto of = [&](uint32_t group) {
       double most = 0;
@@ -461,6 +461,14 @@ TEST(PermutedMaximum, IsThatOfTheDefinitionOverAllWaysToChooseTheRuns) {
     const double least = (2 * num_a == num_runs ? 2.0 : 1.0) / static_cast<double>(all.size());
     EXPECT_NEAR(SmallestPermutedPValue(num_a, num_runs - num_a), is_drawn ? 1.0 / 5000 : least, 1e-12);
   }
+}
+
+TEST(PermutedMaximum, OfManyScoresAThousandWaysAreLookedAt) {
+  const size_t num_scores = 45000;
+  std::vector<double> scores(20 * num_scores);
+  for (size_t run = 0; run < 20; ++run) scores[run * num_scores] = run < 10 ? 0 : 1;
+  const std::vector<double> scales(num_scores, 1);
+  EXPECT_NEAR(PermuteMaximum(scores, 20, 10, scales, 0.05).p_value, 1e-3, 1e-9);
 }
 
 TEST(PermutedMaximum, IsWrongAsOftenAsItSaysWhateverTheNoise) {

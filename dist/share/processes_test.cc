@@ -194,11 +194,12 @@ TEST_F(ProcessesTest, WhoIsDoneEndsWellThoughTheFirstIsGoneBefore) {
   EXPECT_TRUE(other->Finish());
 }
 
-// A process 1 that says what a test tells it to; it has the file "x" alone.
+// A process 1 that says what a test tells it to; it has the file "x" alone. Process 2 is silent.
 class Script {
  public:
-  explicit Script(int num_threads, bool (*is_ending)() = nullptr)
-      : all_(CreateSimulatedCommunicators({"node0", "node1"})) {
+  explicit Script(int num_threads, bool (*is_ending)() = nullptr, bool with_silent = false)
+      : all_(CreateSimulatedCommunicators(with_silent ? std::vector<std::string>{"node0", "node1", "node2"}
+                                                      : std::vector<std::string>{"node0", "node1"})) {
     Processes::Options options = Patience(kLong);
     options.is_ending = is_ending;
     first_ = *Processes::Start([this] { return std::move(all_[0]); }, {kDouble}, options);
@@ -233,9 +234,9 @@ class Script {
     }
     return false;
   }
-  void SayBytes(const std::string& bytes) {
+  void SayBytes(const std::string& bytes, int process = 1) {
     num_bytes_ += bytes.size();
-    EXPECT_TRUE(all_[1]->Post(0, 0, bytes).ok());
+    EXPECT_TRUE(all_[process]->Post(0, 0, bytes).ok());
   }
   void Say(const internal::ShareReply& reply) { SayBytes(reply.SerializeAsString()); }
   void Reply(const internal::ShareRequest& to, const std::string& result,
@@ -339,6 +340,22 @@ TEST_F(ProcessesTest, WhoSaysWhatIsNoMessageIsLostAndWhatItAloneHasIsAnError) {
   EXPECT_EQ(results[0].status(), absl::UnavailableError(why));
   EXPECT_EQ(ReadFile("x").status(), absl::UnavailableError(why));
   EXPECT_EQ(script->Lost(), std::vector<std::string>{why});
+  EXPECT_FALSE(script->Finish());
+}
+
+TEST_F(ProcessesTest, WhoeverWorksOnAPieceGoesOnWhenAnotherThatHasItsFilesIsLost) {
+  Script script(1, nullptr, true);
+  std::vector<absl::StatusOr<std::string>> results;
+  std::thread runner([&] { results = script->Run(kDouble, {{"a", {}, 0}}); });
+  const internal::ShareRequest request = script.Hear();
+  script.SayBytes("\xff\xff", 2);
+  while (script->Lost().empty()) std::this_thread::yield();
+  script.Reply(request, "of process 1");
+  runner.join();
+  EXPECT_EQ(*results[0], "of process 1");
+  internal::ShareReply goodbye;
+  goodbye.set_done(true);
+  script.Say(goodbye);
   EXPECT_FALSE(script->Finish());
 }
 
