@@ -1,11 +1,13 @@
 #include "ott/dist/comm/socket.h"
 
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -51,6 +53,21 @@ TEST(Socket, GivesUpAtTheDeadline) {
   // Nobody takes it.
   EXPECT_TRUE(absl::IsDeadlineExceeded(
       connection.client.SendAll(std::string(64 << 20, 'x'), Deadline::After(milliseconds(20)))));
+}
+
+TEST(Socket, WhoeverFindsNoPlaceInTheQueueOfAListenerIsNotConnected) {
+  const Socket listener = *Socket::Listen(AF_INET, 0);
+  ASSERT_EQ(listen(listener.fd(), 0), 0);
+  const SocketAddress address = *ResolveAddress("127.0.0.1", listener.LocalPort());
+  std::vector<Socket> connected;
+  absl::Status status;
+  while (status.ok() && connected.size() < 10) {
+    absl::StatusOr<Socket> client = Socket::Connect(address, Deadline::After(milliseconds(100)));
+    status = client.status();
+    if (client.ok()) connected.push_back(*std::move(client));
+  }
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  for (const Socket& client : connected) EXPECT_TRUE(client.Peer().ok());
 }
 
 TEST(Socket, SaysThatTheOtherSideIsGone) {
