@@ -301,6 +301,9 @@ TEST_F(CheckLayoutTest, SumsAreComparedWithinTheirRounding) {
     LayoutOptions options;
     options.tolerance = tolerance;
     EXPECT_EQ(Check("b { mesh { " + rule, options).outcome(), outcome) << a << " " << text_;
+    EXPECT_THAT(text_, HasSubstr(rule == sum    ? "the sum over t: "
+                                 : rule == mean ? "the sum over t divided by 2: "
+                                                : "the sum over t, e divided by 6: "));
     if (outcome == DIFFERENT) {
       EXPECT_THAT(text_, HasSubstr("in b on all 2 ranks"));
       EXPECT_THAT(text_, HasSubstr("in b, the sum of ranks 0, 1, \"y\" [0]"));
