@@ -399,6 +399,12 @@ TEST(ReplicaCheck, NumbersBoolsAndTextsAreReplicas) {
     EXPECT_EQ(CheckTrees({good, test.bad, good}, tolerance).outcome(),
               test.within ? WITHIN_TOLERANCE : DIFFERENT);
   }
+  // More ranks than are compared with all others, of which none agree: what is shown is one difference.
+  std::vector<Value> all_differ;
+  for (int rank = 0; rank < 20; ++rank) all_differ.push_back(tree(double{10} * rank, true, ""));
+  const CrossCheckVerdict nobody = CheckTrees(all_differ, tolerance);
+  EXPECT_EQ(nobody.culprit_ranks_size(), 0);
+  EXPECT_EQ(nobody.differences_size(), 1) << nobody.DebugString();
   // The end of a name counts: both lists have the same letters.
   const Value two = ValueMap{{"a", "x"}, {"b", "x"}}, one = ValueMap{{"atextb", "x"}};
   EXPECT_THAT(CheckTrees({two, one}).reason(), HasSubstr("tensor 0 is \"atextb\" text on rank 1 (node1), "));
