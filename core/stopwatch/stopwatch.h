@@ -185,7 +185,8 @@ class Stopwatch {
   std::optional<double> MeanSecondsPerInterval(std::string_view name) const;
   std::optional<double> MeanSecondsPerIteration(std::string_view name) const;
 
-  // Returns when collective measurements began since the last call; not in warm-up.
+  // Returns when collective measurements began since the last call; not in warm-up, and not those that
+  // SetOperation() said to be no collectives.
   std::vector<StopwatchArrivals> TakeArrivals();
 
   // Ends the window of iterations that OwnTime::window is of.

@@ -72,6 +72,9 @@ std::vector<StopwatchArrivals> StopwatchCore::TakeArrivals() {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (StopwatchMeasurement* measurement : measurements_) {
     std::vector<StopwatchArrivals::Arrival> arrivals = measurement->hooks.arrivals.Take();
+    const auto operation = operations_.find(measurement->name);
+    // At what is said to be no collective, ranks do not meet.
+    if (operation != operations_.end() && operation->second.role != FlightRole::kCollective) continue;
     if (!arrivals.empty()) taken.push_back({measurement->name, std::move(arrivals)});
   }
   return taken;

@@ -136,6 +136,21 @@ TEST_F(StopwatchTest, ArrivalsAtCollectiveMeasurementsAreKeptUntilTaken) {
   EXPECT_EQ(stopwatch_.TakeArrivals()[0].arrivals.size(), 2u);
 }
 
+TEST_F(StopwatchTest, NobodyMeetsAtWhatIsSaidToBeNoCollective) {
+  Stopwatch::Options options;
+  options.collective_measurements = {"dist.*"};
+  options.arrivals_limit = 8;
+  Enable(options);
+  stopwatch_.SetOperation("dist.send", FlightOperation::Send(1));
+  stopwatch_.SetOperation("dist.recv", FlightOperation::Receive(1));
+  stopwatch_.SetOperation("dist.other", FlightOperation());
+  stopwatch_.SetOperation("dist.all_reduce", FlightOperation::Collective());
+  for (const char* const name : {"dist.send", "dist.recv", "dist.other", "dist.all_reduce"}) Measure(name, 1);
+  const std::vector<StopwatchArrivals> taken = stopwatch_.TakeArrivals();
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].name, "dist.all_reduce");
+}
+
 TEST_F(StopwatchTest, TheFirstIterationDoesNotBeginWhereItIsSaidWhatRanksWaitFor) {
   Enable();
   stopwatch_.SetOperation("allreduce", FlightOperation());

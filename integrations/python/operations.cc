@@ -22,7 +22,7 @@ namespace {
 
 namespace py = pybind11;
 
-// Says what ranks wait for in a measurement; role: "collective", "send" or "receive", with the peer.
+// Says what ranks wait for in a measurement; role: "collective", "work", "send" or "receive", with the peer.
 void SetOperation(const std::string& name, const std::string& role, const std::string& group,
                   std::vector<int> ranks, int64_t size, int peer, bool synchronizes) {
   FlightOperation operation = FlightOperation::Collective(group, std::move(ranks), "", size);
@@ -30,8 +30,10 @@ void SetOperation(const std::string& name, const std::string& role, const std::s
     operation = FlightOperation::Send(peer);
   } else if (role == "receive") {
     operation = FlightOperation::Receive(peer);
+  } else if (role == "work") {
+    operation = FlightOperation();
   } else if (role != "collective") {
-    throw py::value_error(absl::StrCat("a role is 'collective', 'send' or 'receive', not '", role, "'"));
+    throw py::value_error(absl::StrCat("a role is 'collective', 'work', 'send' or 'receive', not '", role, "'"));
   }
   operation.synchronizes = synchronizes;
   WithoutGil([&] { Stopwatch::Get().SetOperation(name, operation); });

@@ -171,16 +171,16 @@ class Collectives:
         size = -1
         if name in _SYNCHRONIZING and not name.endswith("object"):
             size = sum(t.numel() * t.element_size() for t in _hooks.tensors_in(list(args[:1])))
-        peer = -1
+        peer, role = -1, _PEERS.get(name, "collective")
         if name in _PEERS:
             peer = next((value for value in (*args[1:2], kwargs.get("dst"), kwargs.get("src")) if value is not None), -1)
             if not isinstance(peer, int) or peer < 0:
-                return measurement
+                peer, role = -1, "work"  # from whomever it comes
         synchronizes = name in _SYNCHRONIZING and waits and not asynchronous
         told = (group, size, peer, synchronizes)
         if self._told.get(measurement) != told:
             self._told[measurement] = told
-            _ott.set_operation(measurement, _PEERS.get(name, "collective"), group, ranks, size, peer, synchronizes)
+            _ott.set_operation(measurement, role, group, ranks, size, peer, synchronizes)
         return measurement
 
     def _group_of(
