@@ -33,7 +33,8 @@ void SetOperation(const std::string& name, const std::string& role, const std::s
   } else if (role == "work") {
     operation = FlightOperation();
   } else if (role != "collective") {
-    throw py::value_error(absl::StrCat("a role is 'collective', 'work', 'send' or 'receive', not '", role, "'"));
+    throw py::value_error(
+        absl::StrCat("a role is 'collective', 'work', 'send' or 'receive', not '", role, "'"));
   }
   operation.synchronizes = synchronizes;
   WithoutGil([&] { Stopwatch::Get().SetOperation(name, operation); });

@@ -713,7 +713,9 @@ class TorchTest(ObservedTestCase):
                 optimizer.step()
             return digest(stages[RANK])
 
-        self.check("pipeline", train, 3, backward=6, optimizer=3)
+        observed = self.check("pipeline", train, 3, backward=6, optimizer=3)
+        with open(os.path.join(observed.dir, "run.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["config"]["stopwatch"]["work_differs_along"], ["pipeline"])
 
     def test_iterations_of_several_passes_and_steps_are_checked(self):
         def train():

@@ -9,7 +9,7 @@ import os
 import secrets
 import socket
 import sys
-from typing import Any, Dict, Iterable, Mapping, Optional, Union
+from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Union
 
 import torch
 
@@ -97,7 +97,7 @@ def rank() -> int:
 
 
 def make_config(
-    given: Config, name: str, root: Optional[torch.nn.Module], world_size: int, observer: Any
+    given: Config, name: str, root: Optional[torch.nn.Module], world_size: int, observer: Any, pipeline: Sequence[int] = ()
 ) -> Dict[str, Any]:
     """Returns what the user configured, and what an observation adds to it."""
     if isinstance(given, Mapping):
@@ -114,6 +114,11 @@ def make_config(
             stopwatch["device_sync"] = "DEVICE_SYNC_EVENTS"
         else:
             observer.say("times are those of the host: this build of optim_test_tools has no CUDA, or finds no device")
+    if not config.get("mesh") and len(pipeline) > 1:
+        mesh = _mesh_of_stages(pipeline, world_size)
+        if mesh:
+            config["mesh"] = [mesh]
+            stopwatch["work_differs_along"] = ["pipeline"]
     config["stopwatch"] = stopwatch
     config.setdefault("hang", {"after_seconds": _HANG_SECONDS})
     if observer.collectives.joins:
@@ -129,6 +134,16 @@ def make_config(
                 "what they share by cross_check in a --config"
             )
     return config
+
+
+def _mesh_of_stages(ranks: Sequence[int], world_size: int) -> Dict[str, Any]:
+    """All ranks as pipelines like this one; empty where these are no grid."""
+    stride = ranks[1] - ranks[0]
+    num_outer, rest = divmod(world_size, len(ranks) * stride)
+    if rest or list(ranks) != list(range(ranks[0], ranks[0] + len(ranks) * stride, stride)):
+        return {}
+    sizes = {"outer": num_outer, "pipeline": len(ranks), "inner": stride}
+    return {"axes": [{"name": name, "size": size} for name, size in sizes.items()]}
 
 
 def _can_time_devices() -> bool:
