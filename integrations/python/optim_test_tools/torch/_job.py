@@ -138,7 +138,7 @@ def make_config(
 
 def _mesh_of_stages(ranks: Sequence[int], world_size: int) -> Dict[str, Any]:
     """All ranks as pipelines like this one; empty where these are no grid."""
-    stride = ranks[1] - ranks[0]
+    stride = max(1, ranks[1] - ranks[0])
     num_outer, rest = divmod(world_size, len(ranks) * stride)
     if rest or list(ranks) != list(range(ranks[0], ranks[0] + len(ranks) * stride, stride)):
         return {}
