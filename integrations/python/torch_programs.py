@@ -232,17 +232,17 @@ def sharded():
 
 
 def pipelined():
-    """Two stages of torch.distributed.pipelining by 1F1B, each of which has an optimizer."""
+    """Two stages of torch.distributed.pipelining by 1F1B, of which the second is three times as long, and long enough to be judged."""
     from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
     rank = dist.get_rank()
     torch.manual_seed(1)
-    parts = [nn.Sequential(nn.Embedding(20, 16), Layer()), nn.Sequential(Layer(), nn.Linear(16, 20))]
+    parts = [nn.Sequential(nn.Embedding(20, 16), Layer()), nn.Sequential(Layer(), Layer(), Layer(), nn.Linear(16, 20))]
     stage = PipelineStage(parts[rank], rank, 2, torch.device("cpu"))
     schedule = Schedule1F1B(stage, n_microbatches=4, loss_fn=lambda scores, y: F.cross_entropy(scores.flatten(0, 1), y.flatten()))
     optimizer = torch.optim.AdamW(parts[rank].parameters(), lr=1e-2)
     torch.manual_seed(5)
-    for _ in range(5):
+    for _ in range(60):
         x, y = tokens()
         losses = []
         optimizer.zero_grad()
@@ -252,6 +252,30 @@ def pipelined():
             schedule.step(target=y, losses=losses)
         optimizer.step()
         tell(torch.stack(losses).sum() if losses else torch.rand(()))
+
+
+def handed_on():
+    """Two stages alike by send() and recv(), long enough to be judged."""
+    rank = dist.get_rank()
+    stage = seeded(lambda: nn.Sequential(Layer(), Layer()))
+    optimizer = torch.optim.SGD(stage.parameters(), lr=1e-2)
+    for _ in range(60):
+        x = torch.randn(8, 8, 16)
+        if rank == 0:
+            out = stage(x)
+            dist.send(out.detach(), 1)
+            gradient = torch.empty_like(out)
+            dist.recv(gradient, 1)
+            out.backward(gradient)
+            tell(out.mean())
+        else:
+            dist.recv(x, 0)
+            loss = stage(x.requires_grad_()).square().mean()
+            loss.backward()
+            dist.send(x.grad, 0)
+            tell(loss)
+        optimizer.step()
+        optimizer.zero_grad()
 
 
 def newton():
@@ -424,7 +448,7 @@ def played():
 
 
 PROGRAMS = [
-    compiled, recomputed, convolutions, workers, distilled, averaged, sharded, pipelined, newton, resumed,
+    compiled, recomputed, convolutions, workers, distilled, averaged, sharded, pipelined, handed_on, newton, resumed,
     stepped_in_backward, uneven, partitioned, per_sample, recurrent, played,
 ]  # fmt: skip
 if not hasattr(torch, "compile"):  # PyTorch 1.13

@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from threading import get_ident
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional
 
 import torch
 
@@ -17,7 +17,7 @@ from .._run import TrainingRun
 from .._stopwatch import Stopwatch
 from . import _hooks, _job, _modules
 from ._checkpoints import Checkpoints
-from ._collectives import Collectives, group_ranks
+from ._collectives import Collectives
 from ._loaders import Loaders
 from ._operations import Operations
 from ._parts import Parts
@@ -169,8 +169,7 @@ class Observer:
         return result
 
     def _step_pipeline(self, original: Any, schedule: Any, *args: Any, **kwargs: Any) -> Any:
-        stages = getattr(schedule, "_stages", None) or [getattr(schedule, "_stage", None)]
-        self.start(None, group_ranks(stages[0].group) if hasattr(stages[0], "group") else ())
+        self.start(None, schedule)
         return original(schedule, *args, **kwargs)
 
     def _start_processes(self, original: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
@@ -205,10 +204,10 @@ class Observer:
 
     # Its beginning and its end.
 
-    def start(self, root: Optional[torch.nn.Module], pipeline: Sequence[int] = ()) -> None:
+    def start(self, root: Optional[torch.nn.Module], schedule: Any = None) -> None:
         """Lets the ranks find together, with the first forward pass or step of an optimizer. Collective over them.
 
-        pipeline: the ranks that have the stages, this one's among them, if it is known.
+        schedule: of a pipeline, if it is about to begin; one that has begun is found.
         """
         if self._run is not None or self._failed or os.getpid() != self._process:
             return
@@ -218,6 +217,7 @@ class Observer:
             job = _job.find_ranks()
             if root is not None:
                 self.models.add_root(root)
+            pipeline = _job.ranks_of_stages(schedule or _job.schedule_that_calls())
             config = _job.make_config(self._config, self._name, root, job.size, self, pipeline)
             self._run = TrainingRun(config, job)
             self._run.on_hang(self._keep_stacks)
