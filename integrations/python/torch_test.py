@@ -75,6 +75,18 @@ def learn(model, optimizer, number):
         optimizer.step()
 
 
+def learn_by_closures(model, optimizer, iterations):
+    for batch in batches(iterations):
+
+        def closure():
+            optimizer.zero_grad()
+            loss = loss_of(model, batch)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+
+
 def reduce_nothing(state, bucket):
     """A communication hook that leaves each rank its own gradients."""
     future = torch.futures.Future()
@@ -124,6 +136,11 @@ class ObservedTestCase(unittest.TestCase):
         for measurement, count in counts.items():
             self.assertEqual(names.get(measurement.replace("__", "."), 0), count, (measurement, names))
         self.assertTrue(os.path.getsize(os.path.join(observed.dir, f"rank_{RANK:05d}", "flight")) > 0)
+        return observed
+
+    def check_sound(self, name, train, iterations, config=None, **counts):
+        observed = self.check(name, train, iterations, config, **counts)
+        self.assertEqual(ott._ott.describe_unsound(observed.dir), "")
         return observed
 
 
@@ -208,15 +225,7 @@ class TorchTest(ObservedTestCase):
             torch.manual_seed(4)
             model = Block()
             optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
-            for batch in batches(3):
-
-                def closure():
-                    optimizer.zero_grad()
-                    loss = loss_of(model, batch)
-                    loss.backward()
-                    return loss
-
-                optimizer.step(closure)
+            learn_by_closures(model, optimizer, 3)
             return digest(model)
 
         observed = self.check("closures", train, 3)

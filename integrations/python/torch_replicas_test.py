@@ -1,0 +1,418 @@
+"""Trainings whose ranks share a model in unusual ways: hooks, Join, tied weights, steps by closures, models that one rank alone has.
+Observed, each learns what it learns without, and has no finding."""
+
+import contextlib
+import copy
+import io
+import json
+import threading
+import unittest
+import unittest.mock
+
+import torch
+import torch.distributed as dist
+import torch.distributed.algorithms.ddp_comm_hooks.default_hooks
+import torch_test
+from torch import nn
+from torch_test import RANK, Block, batches, digest, learn, learn_by_closures, loss_of, reduce_nothing
+
+import optim_test_tools as ott
+from optim_test_tools.torch import _job, _sound_training
+
+
+class ReplicasTest(torch_test.ObservedTestCase):
+    def assert_compared(self, observed):
+        """Replicas were compared once, and so were the batches of ranks."""
+        self.assertEqual([json.loads(verdict)["outcome"] for verdict in observed.verdicts()], ["BITWISE_EQUAL", "ALL_DISTINCT"])
+
+    def test_a_communication_hook_may_come_after_the_first_pass(self):
+        def hook(state, bucket):
+            return state.allreduce([bucket.buffer().mul_(0.25)]).get_future().then(lambda future: future.value()[0])
+
+        def train():
+            model, optimizer = torch_test.make()
+            loss = loss_of(model, next(iter(batches(1))))
+            model.register_comm_hook(model.process_group, hook)
+            loss.backward()
+            optimizer.step()
+            learn(model, optimizer, 3)
+            return digest(model)
+
+        self.check_sound("late_hook", train, 4, dist__gradients=4)
+
+    def test_calls_in_callbacks_of_a_communication_hook_come_on_any_thread(self):
+        def hook(state, bucket):
+            work = dist.all_reduce(bucket.buffer().div_(dist.get_world_size()), async_op=True)
+            work.wait()
+
+            def reduce():
+                dist.all_reduce(torch.ones(4), async_op=True).wait()
+
+            # As the callback of a future: here, where it is done, or else on the thread that ends it.
+            thread = threading.Thread(target=reduce)
+            if RANK == 1:
+                thread.start()
+                thread.join()
+            else:
+                reduce()
+            return work.get_future().then(lambda future: future.value()[0])
+
+        def train(is_late):
+            model, optimizer = torch_test.make()
+            loss = loss_of(model, next(iter(batches(1)))) if is_late else None
+            model.register_comm_hook(None, hook)
+            if loss is not None:
+                loss.backward()
+            learn(model, optimizer, 3)
+            return digest(model)
+
+        self.check_sound("callbacks", lambda: train(False), 3, dist__gradients=3)
+        self.check_sound("late_callbacks", lambda: train(True), 3, dist__gradients=4)
+
+    def test_a_communication_hook_that_pytorch_refuses_is_refused(self):
+        def hook(state, bucket: int):
+            return reduce_nothing(state, bucket)
+
+        def train():
+            model, optimizer = torch_test.make()
+            with self.assertRaisesRegex(ValueError, "bucket annotation"):
+                model.register_comm_hook(None, hook)
+            learn(model, optimizer, 3)
+            return digest(model)
+
+        self.check_sound("refused_hook", train, 3)
+
+    @unittest.skipUnless(torch_test.IS_2, "PyTorch 1.13 has no such replicate()")
+    def test_a_model_may_be_replicated_without_a_wrapper(self):
+        def train():
+            from torch.distributed._composable import replicate
+
+            torch.manual_seed(3)
+            model = replicate(Block())
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            learn(model, optimizer, 3)
+            return digest(model)
+
+        self.check_sound("replicated", train, 3, dist__gradients=3)
+
+    def test_sparse_batches_of_one_shape_are_told_apart(self):
+        class Graph(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = nn.Linear(16, 4)
+
+            def forward(self, x):
+                return torch.sparse.mm(x, self.head.weight.t()) + self.head.bias
+
+        def train():
+            torch.manual_seed(3)
+            model = nn.parallel.DistributedDataParallel(Graph())
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            torch.manual_seed(10 + RANK)
+            for rows in (4, 5, 6):
+                optimizer.zero_grad()
+                loss_of(model, (torch.rand(rows, 16).to_sparse(), torch.randint(4, (rows,)))).backward()
+                optimizer.step()
+            return digest(model)
+
+        self.check_sound("sparse_batches", train, 3)
+
+    def test_gradients_may_be_divided_by_the_ranks_that_still_have_batches(self):
+        def train():
+            model, optimizer = torch_test.make()
+            with model.join(divide_by_initial_world_size=False):
+                for batch in batches(3 + RANK):
+                    optimizer.zero_grad()
+                    loss_of(model, batch).backward()
+                    optimizer.step()
+            return digest(model)
+
+        self.check_sound("joined", train, 3 + RANK)
+
+    def test_ranks_whose_numbers_of_batches_differ_are_not_compared(self):
+        from torch.distributed.algorithms.join import Join
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+
+        def train():
+            model, _ = torch_test.make()
+            optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.SGD, lr=0.1)
+            for _ in range(2):
+                with Join([model, optimizer]):
+                    learn(model, optimizer, 3 + RANK)
+            return digest(model)
+
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            observed = self.check_sound("joined_epochs", train, 6 + 2 * RANK, {"cross_check": {"iterations": {"every": 5}}})
+        self.assertEqual(observed.verdicts(), [])
+        self.assertEqual("under Join ranks have iterations of their own numbers" in said.getvalue(), RANK == 0)
+
+    def test_the_observation_ends_where_ranks_join_that_are_checked(self):
+        def train():
+            model, optimizer = torch_test.make()
+            learn(model, optimizer, 1)
+            with model.join():
+                learn(model, optimizer, 3 + RANK)
+            return digest(model)
+
+        said = io.StringIO()
+        alone = train()
+        with contextlib.redirect_stderr(said), torch_test.Observed("late_join"):
+            self.assertEqual(train(), alone)
+        self.assertIn("no longer observed: Error: replicas are checked", said.getvalue())
+
+    def test_the_last_iteration_may_end_without_a_process_group(self):
+        def train():
+            torch.manual_seed(3)
+            model = Block()
+            optimizer, averager = (torch.optim.SGD(part.parameters(), lr=0.1) for part in (model, model.head))
+            for i, batch in enumerate(batches(4)):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                for p in model.parameters():
+                    dist.all_reduce(p.grad)
+                optimizer.step()
+                if i < 3:
+                    averager.step()
+
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), torch_test.Observed("without_group"):
+            train()
+            with unittest.mock.patch.object(dist, "get_world_size", side_effect=ValueError("not initialized")):
+                ott.torch.finish()
+        self.assertNotIn("no longer checked", said.getvalue())
+
+    def test_a_rank_that_is_not_observed_is_not_waited_for(self):
+        model, optimizer = torch_test.make()
+        said = io.StringIO()
+        with unittest.mock.patch.multiple(_job, _is_announced=True, _SECONDS_TO_ANNOUNCE=0.1), contextlib.redirect_stderr(said):
+            if RANK == 0:
+                _job.announce()
+            with torch_test.Observed("alone"):
+                for batch in batches(2):
+                    loss_of(model, batch).backward()
+                    optimizer.step()
+        self.assertIn("no longer observed: TimeoutError: rank 1 did not say", said.getvalue())
+
+    def test_a_distributed_module_is_copied_and_saved_as_a_whole(self):
+        def train():
+            model, optimizer = torch_test.make()
+            hooked, its = torch_test.make()
+            hooked.register_comm_hook(None, dist.algorithms.ddp_comm_hooks.default_hooks.fp16_compress_hook)
+            for batch in batches(3):
+                for part, steps in ((model, optimizer), (hooked, its)):
+                    steps.zero_grad()
+                    loss_of(part, batch).backward()
+                    steps.step()
+            saved = io.BytesIO()
+            torch.save([model, hooked], saved)
+            return digest(model, copy.deepcopy(model), copy.deepcopy(hooked)), b"optim_test_tools" in saved.getvalue()
+
+        self.check_sound("copied_whole", train, 4, dist__gradients=6)
+
+    def test_a_communication_hook_that_comes_late_leaves_replicas_different(self):
+        def train():
+            model, optimizer = torch_test.make()
+            loss = loss_of(model, next(iter(batches(1))))
+            model.register_comm_hook(None, reduce_nothing)
+            loss.backward()
+            optimizer.step()
+            for batch in batches(100):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+                optimizer.step()
+            return digest(model)
+
+        observed = self.check_sound("late_local_steps", train, 101)
+        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
+        self.assertEqual(outcomes, ["NOT_COMPARED", "ALL_DISTINCT"] * 2)
+
+    def test_a_distributed_module_may_be_a_part_of_the_model(self):
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.wrapped, _ = torch_test.make()
+                self.head = nn.Linear(4, 4).requires_grad_(False)
+
+            def forward(self, x):
+                return self.head(self.wrapped(x))
+
+        def train():
+            model = Model()
+            optimizer = torch.optim.SGD(model.wrapped.parameters(), lr=0.1)
+            learn(model, optimizer, 3)
+            return digest(model.wrapped)
+
+        observed = self.check_sound("part", train, 3, dist__gradients=3)
+        self.assert_compared(observed)
+
+    def test_a_layer_that_has_none_but_tied_parameters_is_compared_by_their_name(self):
+        class Tied(torch_test.Block):
+            def __init__(self):
+                super().__init__()
+                self.last = nn.Linear(4, 4, bias=False)
+                self.alike = nn.ModuleList([self.last])
+
+            def forward(self, x):
+                return self.alike[0](self.last(super().forward(x)))
+
+        def train():
+            torch.manual_seed(3)
+            model = nn.parallel.DistributedDataParallel(Tied())
+            torch.manual_seed(10 + RANK)
+            learn(model, torch.optim.SGD(model.parameters(), lr=0.1), 3)
+            return digest(model)
+
+        observed = self.check_sound("tied", train, 3)
+        self.assert_compared(observed)
+
+    def test_a_model_trains_within_a_distributed_module_that_is_in_eval_mode(self):
+        def train():
+            model, optimizer = torch_test.make()
+            model.eval()
+            model.module.train()
+            learn(model, optimizer, 3)
+            return digest(model)
+
+        observed = self.check_sound("in_eval_mode", train, 3)
+        self.assert_compared(observed)
+
+    def test_replicas_are_checked_whose_first_pass_is_in_a_closure(self):
+        def train():
+            model, optimizer = torch_test.make()
+            learn_by_closures(model, optimizer, 3)
+            return digest(model)
+
+        observed = self.check_sound("closures_of_replicas", train, 3, forward=3, dist__gradients=3)
+        self.assert_compared(observed)
+
+    @unittest.skipUnless(torch_test.IS_2, "FSDP2 is newer")
+    def test_a_parameter_whose_memory_was_taken_back_is_not_read(self):
+        parameter = nn.Parameter(torch.ones(8))
+        self.assertEqual(_sound_training.sample_of(parameter).tolist(), [1.0] * 8)
+        parameter.untyped_storage().resize_(0)
+        self.assertIsNone(_sound_training.sample_of(parameter))
+
+    def test_a_distributed_module_that_was_made_before_is_looked_at(self):
+        model, optimizer = torch_test.make()
+        with torch_test.Observed("made_before") as observed:
+            ott.torch.observe(model, optimizer)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                with model.no_sync():
+                    loss_of(model, batch).backward()
+                optimizer.step()
+        self.assertIn("gradients_not_reduced", ott._ott.describe_unsound(observed.dir))
+
+    def test_a_model_that_each_rank_trains_for_itself_is_clipped(self):
+        def train():
+            model, optimizer = torch_test.make()
+            own = nn.Linear(16, 4)
+            its = torch.optim.SGD(own.parameters(), lr=0.1)
+            for batch in batches(3):
+                for part, steps in ((model, optimizer), (own, its)):
+                    steps.zero_grad()
+                    loss_of(part, batch).backward()
+                    nn.utils.clip_grad_norm_(part.parameters(), 0.1)
+                    steps.step()
+            return digest(model, own)
+
+        every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["state.*"]}}
+        observed = self.check_sound("of_its_own", train, 3, every)
+        self.assertEqual({json.loads(verdict)["outcome"] for verdict in observed.verdicts()}, {"BITWISE_EQUAL"})
+
+    def test_what_is_alike_on_all_ranks_on_purpose_is_no_batch(self):
+        class Rows:
+            def __init__(self, x):
+                self.x = x
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.block = Block()
+
+            def forward(self, rows, time):
+                return self.block(rows.x) * time.exp()
+
+        def train():
+            torch.manual_seed(3)
+            model, of_time = nn.parallel.DistributedDataParallel(Model()), nn.Linear(2, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            torch.manual_seed(10 + RANK)
+            for i, (x, y) in enumerate(batches(4)):
+                scale = of_time(torch.tensor([i / 4, 1.0])).detach()
+                evaluated = model.module.eval()(Rows(torch.ones(2, 16)), scale)
+                self.assertTrue(evaluated.requires_grad)
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model.train()(Rows(x), torch.tensor(i / 4)), y).backward()
+                optimizer.step()
+            return digest(model)
+
+        every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["state.counts.*"], "distinct": ["data.*"]}}
+        observed = self.check_sound("alike", train, 4, every)
+        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
+        self.assertEqual(outcomes, 4 * ["BITWISE_EQUAL", "ALL_DISTINCT"])
+
+    def test_one_rank_may_evaluate_with_gradients(self):
+        def train():
+            model, optimizer = torch_test.make()
+            for i, batch in enumerate(batches(4)):
+                if i == 2 and RANK == 0:
+                    model.eval()
+                    loss_of(model.module, batch)
+                    loss_of(nn.Linear(16, 4), batch)  # a model of metrics
+                    model.train()
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["state.*"], "distinct": ["data.*"]}}
+        observed = self.check_sound("evaluates", train, 4, every)
+        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
+        self.assertEqual(outcomes, 4 * ["BITWISE_EQUAL", "ALL_DISTINCT"])
+
+    def test_models_that_one_rank_has_are_not_compared(self):
+        def train():
+            model, optimizer = torch_test.make()
+            own = nn.Linear(16, 4)
+            its = torch.optim.SGD(own.parameters(), lr=0.1)
+            for i, batch in enumerate(batches(4)):
+                if i == 0 and RANK == 0:
+                    loss_of(nn.Linear(16, 4), batch)  # a model of metrics
+                its.zero_grad()
+                loss_of(own, batch).backward()
+                its.step()
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model, own)
+
+        observed = self.check_sound("of_one_rank", train, 4)
+        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
+        self.assertEqual(outcomes, ["BITWISE_EQUAL", "ALL_DISTINCT"])
+
+    def test_what_one_rank_alone_trains_is_of_no_iteration(self):
+        def train():
+            model, optimizer = torch_test.make()
+            own = nn.Linear(16, 4)
+            its = torch.optim.SGD(own.parameters(), lr=0.1)
+            for i, batch in enumerate(batches(4)):
+                if RANK == 0 and i != 2:
+                    its.zero_grad()
+                    loss_of(own, batch).backward()
+                    its.step()
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model, own)
+
+        every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["state.*", "parameters.head.*"], "distinct": ["data.*"]}}
+        observed = self.check_sound("probe", train, 4, every, dist__gradients=4)
+        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
+        self.assertEqual(outcomes, 4 * ["BITWISE_EQUAL", "ALL_DISTINCT"])
+
+
+if __name__ == "__main__":
+    torch_test.main()
