@@ -362,8 +362,8 @@ class JobBuilder {
     const Entry* head = nullptr;
     for (const Entry& entry : dump.entries) {
       JobOperation operation = entry.operation;
-      // What Gloo completed stays "scheduled" in its entry. Its threads may write the status in another
-      // order.
+      // Gloo's entries stay "scheduled" after their operations completed. The status may lag, as several
+      // threads write it.
       const auto position = positions.find(operation.group);
       const bool is_counted = position != positions.end() && operation.sequence <= position->second.completed;
       if (entry.is_gloo && (entry.is_retired || is_counted)) operation.progress = Progress::kCompleted;

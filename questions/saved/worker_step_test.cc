@@ -94,7 +94,7 @@ std::vector<int> AddDirection(bool is_forward, int stage, const Pipeline& pipeli
     const int chunk = i / 2 % pipeline.num_chunks;
     const int ordinal = ordinals[chunk]++;
     const double start = begin + 10 * i + 1;
-    // Where a stage has one chunk, some profiles name none.
+    // Some profiles name no chunk if a stage has only one.
     const bool names_none = pipeline.num_chunks == 1 && num_computes % 2 == 0;
     computes.push_back(step.Add(compute, i, start, 5, names_none ? -1 : chunk));
     const int of_model = chunk * pipeline.num_stages + stage;

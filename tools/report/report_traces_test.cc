@@ -130,7 +130,7 @@ TEST(ReportTraces, OfTwoRunsInOneDirectoryNoRankIsBlamedForTheOther) {
 
 TEST(ReportTraces, WindowsOfARunAreTakenTogether) {
   const std::string directory = DirectoryOfTest();
-  // Of 8 steps it cannot be told who is waited for.
+  // The 8 steps of one window are too few for a verdict; the 16 of both are enough.
   for (const int window : {0, 1}) {
     for (const int rank : {0, 1}) {
       std::string trace = kineto::RankTraceForTest(rank, 3000 * rank, 3000, window * 10'000'000, 8);
