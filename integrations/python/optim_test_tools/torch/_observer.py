@@ -23,8 +23,10 @@ from ._operations import Operations
 from ._parts import Parts
 from ._sound import Sound
 from ._sound_training import parameters_of
+from ._spawn import SpawnedRank
 from ._stacks import write as write_stacks
 from ._state import Models
+from ._steps import Steps
 from ._tensors import Tensors
 from ._traces import Traces
 
@@ -36,8 +38,7 @@ _HAS_STEP_HOOKS = hasattr(_optimizer_module, "register_optimizer_step_pre_hook")
 class Observer:
     """Observes the training of this process from install() to finish().
 
-    An iteration ends with the step of an optimizer: of several, of the one that steps last in the first iteration. Its
-    parts are measurements: "data of Dataset, train.py:40" in loaders, "data before train.py:120" from an iteration's end to its first
+    Steps tells what an iteration is. Its parts are measurements: "data of Dataset, train.py:40" in loaders, "data before train.py:120" from an iteration's end to its first
     forward pass, "forward", "backward", "clipping", "optimizer", "evaluation" (forward passes without gradients, and the
     loaders that feed them), "checkpoint". Inside of "forward" are modules: "module h.2.mlp, train.py:288".
     """
@@ -71,18 +72,13 @@ class Observer:
         self._forward_end: Optional[Any] = None
         self._before_forward = True
         self._batch: Any = None
-        # Optimizers that stepped in this iteration, the one whose step ends it, and the one that came last.
-        self._stepped: List[Any] = []
-        self._last_optimizer: Optional[Any] = None
-        self._new_optimizer: Optional[Any] = None
+        self._steps = Steps()
         self._in_step = 0
         self._step_frame: Any = None  # of the call of the outermost step
         # The optimizer whose step began and whose closure has no gradients yet.
         self._closure_of: Optional[Any] = None
         self._micro_step = 0
-        self._num_steps = 0
-        # Steps of what may be of this rank alone, and whether all passes since the last backward one were; None: there was none.
-        self._num_own_steps = 0
+        # Whether all passes since the last backward one may be of this rank alone; None: there was none.
         self._passes_are_own: Optional[bool] = None
         self.takes_local_gradients = False
 
@@ -243,7 +239,7 @@ class Observer:
         if not self.is_on():
             return
         self._recover()
-        if self._stepped:
+        if self._steps.any():
             self._finish_iteration()
         self._parts.end()
         self.operations.end()
@@ -251,7 +247,7 @@ class Observer:
         self.sound.finish()
         self._run.finish()
         self._say_what_is_unsound()
-        if self._num_steps == 0:
+        if self._steps.num == 0:
             self.say("no iteration was seen: they end with the step of an optimizer, which torch.compile() hides")
         self.say(f"`ott report {self._run.run_dir}` tells more")
 
@@ -499,15 +495,15 @@ class Observer:
             return
         if self._run is None:
             self.start(self.models.ddp_of(optimizer))
-        if self._num_steps == 0 and not self._parts.is_open:
+        if self._steps.num == 0 and not self._parts.is_open:
             self._thread = get_ident()  # the one that trains; another one may have called a model first
         if not self.measures_this_thread():
             return
         self._recover()
         if self.models.add_optimizer(optimizer):
-            self._new_optimizer = optimizer
+            self._steps.meet(optimizer)
         if self._in_step == 0:
-            if (has_closure or not self._forward_line) and any(known is optimizer for known in self._stepped):
+            if (has_closure or not self._forward_line) and self._steps.has(optimizer):
                 self._end_pending_iteration()  # no forward pass tells of its end
             self._say_unused_checkpoint()
             self.sound.begin_step(optimizer)
@@ -546,14 +542,14 @@ class Observer:
         self._end_iteration_after(optimizer)
 
     def _scaler_step(self, original: Any, scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        steps = self._num_steps
+        steps = self._steps.num
         self.models.add_scaler(scaler)
         self.sound.begin_scaler_step(scaler, optimizer)
         try:
             result = original(scaler, optimizer, *args, **kwargs)
         finally:
             self.sound.end_scaler_step()
-        if self.measures_this_thread() and self._num_steps == steps:
+        if self.measures_this_thread() and self._steps.num == steps:
             self._end_skipped_step(optimizer)
         return result
 
@@ -565,32 +561,20 @@ class Observer:
         self._end_iteration_after(optimizer)
 
     def _end_iteration_after(self, optimizer: Any) -> None:
-        self._num_steps += 1
-        if self.models.may_be_of_one_rank(optimizer):
-            self._num_own_steps += 1
-            return  # other ranks end no iteration with it
-        again = any(known is optimizer for known in self._stepped)
-        self._stepped.append(optimizer)
-        if self._last_optimizer is None:
-            return
-        if optimizer is self._new_optimizer and _share_parameters(optimizer, self._last_optimizer):
-            self._last_optimizer = optimizer  # in whose place it was made
-        if again or optimizer is self._last_optimizer:
+        if self._steps.add(optimizer, is_own=self.models.may_be_of_one_rank(optimizer)):
             self._finish_iteration()
 
     def _end_pending_iteration(self) -> None:
-        """The first iteration, of which only the next one's beginning tells which step was its last."""
-        if self._stepped and self._last_optimizer is None and self._in_step == 0:
+        if self._in_step == 0 and self._steps.may_be_over():
             self._finish_iteration()
 
     def _finish_iteration(self) -> None:
-        self._last_optimizer, self._new_optimizer = self._stepped[-1], None
         self._parts.end()
         self.operations.end()
         self.tensors.finish_iteration(
-            {"steps": self._num_steps - self._num_own_steps, "micro_steps": self._micro_step, "reductions": self.collectives.num_reductions}
+            {"steps": self._steps.num - self._steps.num_own, "micro_steps": self._micro_step, "reductions": self.collectives.num_reductions}
         )
-        self._stepped = []
+        self._steps.finish_iteration()
         self._micro_step = 0
         self._batch = None
         assert self._run is not None
@@ -633,7 +617,7 @@ class Observer:
 
     def _load(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         result = self._measure("checkpoint", original, *args, **kwargs)
-        if os.getpid() == self._process and self._num_steps == 0:
+        if os.getpid() == self._process and self._steps.num == 0:
             file = args[0] if args else kwargs.get("f")
             self._checkpoints.read(file, result)
             self.sound.loaded(file, result)
@@ -646,35 +630,9 @@ class Observer:
 
     def _say_unused_checkpoint(self) -> None:
         unused = self._checkpoints.unused()
-        if unused is not None and self._num_steps == 0:
+        if unused is not None and self._steps.num == 0:
             self.say(unused)
 
 
 def _is_rich(tensor: torch.Tensor) -> bool:
     return tensor.layout != torch.strided or tensor.numel() > 1
-
-
-def _share_parameters(a: Any, b: Any) -> bool:
-    ids = set(map(id, parameters_of(a)))
-    return any(id(p) in ids for p in parameters_of(b))
-
-
-class SpawnedRank:
-    """The function that torch.multiprocessing starts, observed."""
-
-    def __init__(self, fn: Any, *observer: Any):
-        self._fn = fn
-        self._observer = observer
-
-    def __call__(self, *args: Any) -> Any:
-        from . import finish, renew
-
-        renew(*self._observer)
-        try:
-            result = self._fn(*args)
-        except SystemExit as end:
-            if end.code in (None, 0):
-                finish()
-            raise
-        finish()
-        return result
