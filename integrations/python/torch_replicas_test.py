@@ -188,6 +188,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
         with unittest.mock.patch.multiple(_job, _is_announced=True, _SECONDS_TO_ANNOUNCE=0.1), contextlib.redirect_stderr(said):
             if RANK == 0:
                 _job.announce()
+            dist.barrier()
             with torch_test.Observed("alone"):
                 for batch in batches(2):
                     loss_of(model, batch).backward()

@@ -56,7 +56,8 @@ def _check_announced(store: Any, size: int) -> None:
     """Raises TimeoutError if a rank is not observed, as one that Lightning starts by itself: for it none must wait."""
     if _are_announced(store, range(size), _SECONDS_TO_ANNOUNCE):
         return
-    missing = [rank for rank in range(size) if not _are_announced(store, [rank], 0.01)]
+    seconds = 0.01 + 2 / size  # each, as the store of a loaded machine answers late
+    missing = [rank for rank in range(size) if not _are_announced(store, [rank], seconds)]
     raise TimeoutError(
         f"rank {format_ranks(missing)} did not say in {_SECONDS_TO_ANNOUNCE:.0f} s that it is observed: start all ranks by torchrun"
     )
