@@ -1,5 +1,6 @@
 #include "ott/questions/right/show/show.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <set>
@@ -108,6 +109,7 @@ std::string ToText(const Contents& contents) {
                   TextTable::LastColumn::kLeft);
   std::array<int64_t, kNumStateKinds> bytes_of_kind{};
   int64_t num_bytes = 0;
+  std::map<std::string, int64_t> bytes_at;  // of the largest that begins at one element, by the first's path
   for (const ShownTensor& shown : contents.tensors) {
     const TensorStatistics& statistics = shown.statistics;
     std::string remark(Name(shown.kind));
@@ -118,9 +120,13 @@ std::string ToText(const Contents& contents) {
                   Number(statistics.max), absl::StrCat(statistics.num_nan), absl::StrCat(statistics.num_inf),
                   std::move(remark)});
     // Shared elements are in the file once.
-    if (!shown.shares_with.empty()) continue;
-    bytes_of_kind[static_cast<size_t>(shown.kind)] += shown.num_bytes;
-    num_bytes += shown.num_bytes;
+    const bool is_first = shown.shares_with.empty();
+    int64_t& counted = bytes_at[is_first ? shown.path : shown.shares_with];
+    if (is_first) counted = 0;
+    const int64_t more = std::max<int64_t>(shown.num_bytes - counted, 0);
+    counted += more;
+    bytes_of_kind[static_cast<size_t>(shown.kind)] += more;
+    num_bytes += more;
   }
   std::string text = absl::StrCat(
       EscapeControlCharacters(contents.path), ": ", EscapeControlCharacters(contents.format),

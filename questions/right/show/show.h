@@ -38,7 +38,7 @@ struct Contents {
 // Reads all elements once. Errors: as ReadCheckpoint() and ReadDump().
 absl::StatusOr<Contents> Show(const std::string& path);
 
-// Returns a table, then the bytes of each kind of state.
+// Returns a table, then the bytes of each kind of state, in which shared elements count once.
 std::string ToText(const Contents& contents);
 std::string ToJson(const Contents& contents);
 std::string ToCsv(const Contents& contents);

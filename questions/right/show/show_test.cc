@@ -1,42 +1,203 @@
+// Shows checkpoints and dumps, and random contents in all forms.
+
 #include "ott/questions/right/show/show.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <map>
+#include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "ott/core/base/csv.h"
+#include "ott/core/checkpoint/checkpoint.h"
+#include "ott/core/dump/dump_for_test.h"
+#include "ott/core/tensor/scattered_elements.h"
 
 namespace ott::show {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 
-Contents Shown(const std::string& name) {
-  absl::StatusOr<Contents> contents = Show("core/checkpoint/testdata/" + name);
+Contents ShownAt(const std::string& path) {
+  absl::StatusOr<Contents> contents = Show(path);
   EXPECT_TRUE(contents.ok()) << contents.status();
   return contents.ok() ? *std::move(contents) : Contents();
 }
 
+Contents Shown(const std::string& name) { return ShownAt("core/checkpoint/testdata/" + name); }
+
 TEST(Show, EachTensorHasItsFigures) {
-  const Contents contents = Shown("values.pt");
-  const ShownTensor& slice = contents.tensors[1];
-  EXPECT_EQ(slice.path, "slice");
-  EXPECT_EQ(slice.shape, Dims({3}));
-  EXPECT_EQ(slice.num_bytes, 12);
-  EXPECT_DOUBLE_EQ(slice.statistics.l2_norm * slice.statistics.l2_norm, 4 + 9 + 16);
-  EXPECT_EQ(slice.statistics.max, 4);
+  for (const char* const name : {"values.pt", "whole.pt", "dcp_2", "weights.npz"}) {
+    const absl::StatusOr<Checkpoint> checkpoint =
+        ReadCheckpoint(std::string("core/checkpoint/testdata/") + name);
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+    std::vector<NamedTensor> tensors = ListValues(checkpoint->state);
+    tensors.erase(
+        std::remove_if(tensors.begin(), tensors.end(),
+                       [](const NamedTensor& of) { return of.content == NamedTensor::Content::kText; }),
+        tensors.end());
+    const Contents contents = Shown(name);
+    ASSERT_EQ(contents.tensors.size(), tensors.size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const ShownTensor& shown = contents.tensors[i];
+      const TensorView& view = tensors[i].tensor.view;
+      EXPECT_EQ(shown.path, tensors[i].path);
+      EXPECT_EQ(shown.kind, StateKindOf(shown.path, !view.shape().empty()));
+      EXPECT_EQ(shown.dtype, view.dtype());
+      EXPECT_EQ(shown.shape, view.shape());
+      EXPECT_EQ(shown.num_bytes, view.num_bytes());
+      const auto& scattered = tensors[i].tensor.scattered;
+      EXPECT_EQ(shown.num_parts, scattered == nullptr ? 1 : scattered->parts().size());
+      const auto of = ComputeStatistics(Gathered(tensors[i].tensor)->view);
+      for (const auto& [one, other] : {std::pair(shown.statistics.min, of->min),
+                                       {shown.statistics.max, of->max},
+                                       {shown.statistics.mean, of->mean}}) {
+        EXPECT_EQ(one, other) << shown.path;
+      }
+      EXPECT_EQ(shown.statistics.l2_norm, of->l2_norm);
+    }
+  }
   // It is the first elements of what "transposed" is laid over.
-  EXPECT_EQ(contents.tensors[2].shares_with, "transposed");
+  EXPECT_EQ(Shown("values.pt").tensors[2].shares_with, "transposed");
 }
 
-TEST(Show, TheReportNamesFormatStateAndParts) {
-  EXPECT_THAT(ToText(Shown("dcp_2")), HasSubstr("a distributed checkpoint"));
-  EXPECT_THAT(ToText(Shown("dcp_2")), HasSubstr("weights, in 2 parts"));
-  EXPECT_THAT(ToText(Shown("whole.pt")), HasSubstr("optimizer moments: "));
-  EXPECT_THAT(ToCsv(Shown("whole.pt")), HasSubstr("\nepoch,data position,int64,[],8,2,2,2,"));
-  EXPECT_THAT(ToCsv(Shown("weights.safetensors")), HasSubstr("0.weight,weights,float32,\"[3, 4]\",48,"));
-  EXPECT_THAT(ToJson(Shown("weights.npz")), HasSubstr("\"format\": \"NumPy .npz\""));
+TEST(Show, GradientsOfADumpStandInIt) {
+  const std::vector<double> numbers = {3, -4, std::numeric_limits<double>::infinity()};
+  const TensorView vector(numbers.data(), {3});
+  const Value tensors = ValueMap{{"note", "text"}, {"w", vector}}, grads = ValueMap{{"v", vector}};
+  DumpContents dumped;
+  dumped.tensors.tree = &tensors;
+  dumped.grads.tree = &grads;
+  const std::string dir = MakeTestDir();
+  ASSERT_TRUE(WriteDump(dir, dumped).ok());
+  const Contents contents = ShownAt(dir);
+  EXPECT_EQ(contents.format, "a dump");
+  ASSERT_EQ(contents.tensors.size(), 2);
+  EXPECT_EQ(contents.tensors[0].path, "w");
+  EXPECT_EQ(contents.tensors[1].path, "grads.v");
+  EXPECT_EQ(contents.tensors[1].statistics.num_inf, 1);
+}
+
+TEST(Show, WhatIsEmptySharesNothing) {
+  const std::string path = testing::TempDir() + "/empty.safetensors";
+  const std::string header = R"({"a":{"dtype":"F32","shape":[0,4],"data_offsets":[0,0]},)"
+                             R"("b":{"dtype":"F32","shape":[0,4],"data_offsets":[0,0]}})";
+  std::ofstream(path) << static_cast<char>(header.size()) << std::string(7, '\0') << header;
+  const Contents contents = ShownAt(path);
+  ASSERT_EQ(contents.tensors.size(), 2);
+  for (const ShownTensor& shown : contents.tensors) EXPECT_EQ(shown.shares_with, "");
+}
+
+// Some share elements with one before them, of which they may be a part or the whole.
+Contents RandomContents(std::mt19937& random) {
+  Contents contents = {absl::StrCat("run\t", random() % 3), "a format", random() % 2 ? "Program 1" : "", {}};
+  std::vector<std::string> first;
+  const size_t size = random() % 7;
+  for (size_t i = 0; i < size; ++i) {
+    ShownTensor& shown = contents.tensors.emplace_back();
+    shown.path = absl::StrCat("w,", i);
+    shown.kind = static_cast<StateKind>(random() % kNumStateKinds);
+    shown.dtype = random() % 2 ? DType::kFloat32 : DType::kBFloat16;
+    shown.shape = {static_cast<int64_t>(random() % 3), 2};
+    shown.num_bytes = static_cast<int64_t>(random() % 50);
+    shown.num_parts = static_cast<int64_t>(random() % 3) + 1;
+    if (random() % 3 > 0) {
+      shown.statistics = {-static_cast<double>(random() % 9),
+                          static_cast<double>(random() % 9) + 0.25,
+                          static_cast<double>(random() % 9) / 8,
+                          0,
+                          0,
+                          0};
+    }
+    shown.statistics.l2_norm = static_cast<double>(random() % 99) / 7;
+    shown.statistics.num_nan = random() % 5;
+    shown.statistics.num_inf = random() % 5;
+    if (!first.empty() && random() % 2 == 0) {
+      shown.shares_with = first[random() % first.size()];
+    } else {
+      first.push_back(shown.path);
+    }
+  }
+  return contents;
+}
+
+std::string Figure(const std::optional<double>& number) {
+  return number.has_value() ? absl::StrFormat("%.6g", *number) : "";
+}
+
+TEST(Show, RandomContentsReadAlikeInAllForms) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 300; ++trial) {
+    const Contents contents = RandomContents(random);
+    const std::string text = ToText(contents);
+    const auto json = nlohmann::json::parse(ToJson(contents));
+    std::string csv =
+        "path,state,dtype,shape,num_bytes,l2_norm,min,max,num_nan,num_inf,num_parts,shares_with\n";
+    // The largest of those that begin at the same element, and where it stands.
+    std::map<std::string, int64_t> largest;
+    std::map<StateKind, int64_t> bytes_of_kind;
+    int64_t num_bytes = 0;
+    EXPECT_EQ(json["path"], contents.path);
+    EXPECT_EQ(json["format"], contents.format);
+    EXPECT_EQ(json["written_by"], contents.written_by);
+    ASSERT_EQ(json["tensors"].size(), contents.tensors.size());
+    for (size_t i = 0; i < contents.tensors.size(); ++i) {
+      const ShownTensor& shown = contents.tensors[i];
+      const TensorStatistics& of = shown.statistics;
+      const std::string shape = absl::StrCat("[", shown.shape[0], ", 2]"), kind(Name(shown.kind)),
+                        dtype(Name(shown.dtype));
+      absl::StrAppend(&csv, "\"", shown.path, "\",", CsvField(kind), ",", dtype, ",\"", shape, "\",",
+                      shown.num_bytes, ",", Figure(of.l2_norm), ",", Figure(of.min), ",", Figure(of.max));
+      absl::StrAppend(&csv, ",", of.num_nan, ",", of.num_inf, ",", shown.num_parts, ",",
+                      shown.shares_with.empty() ? "" : absl::StrCat("\"", shown.shares_with, "\""), "\n");
+      const auto number = [](const std::optional<double>& value) {
+        return value.has_value() ? nlohmann::json(*value) : nlohmann::json();
+      };
+      const nlohmann::json expected = {{"path", shown.path},
+                                       {"state", kind},
+                                       {"dtype", dtype},
+                                       {"shape", shown.shape},
+                                       {"num_bytes", shown.num_bytes},
+                                       {"l2_norm", of.l2_norm},
+                                       {"min", number(of.min)},
+                                       {"max", number(of.max)},
+                                       {"mean", number(of.mean)},
+                                       {"num_nan", of.num_nan},
+                                       {"num_inf", of.num_inf},
+                                       {"num_parts", shown.num_parts},
+                                       {"shares_with", shown.shares_with}};
+      EXPECT_EQ(json["tensors"][i], expected);
+      const std::string remark =
+          absl::StrCat(kind, shown.num_parts > 1 ? absl::StrCat(", in ", shown.num_parts, " parts") : "",
+                       shown.shares_with.empty() ? "" : ", is " + shown.shares_with, "\n");
+      EXPECT_THAT(text, HasSubstr(remark));
+      const std::string& first = shown.shares_with.empty() ? shown.path : shown.shares_with;
+      const int64_t more = std::max<int64_t>(shown.num_bytes - largest[first], 0);
+      largest[first] = std::max(largest[first], shown.num_bytes);
+      bytes_of_kind[shown.kind] += more;
+      num_bytes += more;
+    }
+    EXPECT_EQ(ToCsv(contents), csv);
+    EXPECT_THAT(text, StartsWith(absl::StrCat("run\\t", contents.path.substr(4), ": a format",
+                                              contents.written_by.empty() ? "" : ", written by Program 1",
+                                              ", ", contents.tensors.size(), " tensors and numbers, ",
+                                              num_bytes, " bytes\n")));
+    std::string kinds;
+    for (const auto& [kind, bytes] : bytes_of_kind) {
+      if (bytes > 0) absl::StrAppend(&kinds, std::string(Name(kind)), ": ", bytes, " bytes\n");
+    }
+    EXPECT_EQ(text.substr(text.size() - kinds.size()), kinds) << text;
+  }
 }
 
 TEST(Show, ReportsStandNamesOfFoldersThatAreNotUtf8) {
@@ -44,15 +205,14 @@ TEST(Show, ReportsStandNamesOfFoldersThatAreNotUtf8) {
   std::filesystem::create_directories(dir + "/step\xff");
   std::filesystem::copy_file("core/checkpoint/testdata/weights.pt", dir + "/step\xff/weights.pt");
   std::ofstream(dir + "/latest") << "step\xff";
-  const auto contents = Show(dir);
-  ASSERT_TRUE(contents.ok()) << contents.status();
-  EXPECT_THAT(ToJson(*contents), HasSubstr("of step"));
+  EXPECT_THAT(ToJson(ShownAt(dir)), HasSubstr("of step"));
 }
 
-TEST(Show, TheProgramThatWroteItIsNamedWhereItLeftItsVersion) {
+TEST(Show, TheFormatAndTheProgramThatWroteItAreNamed) {
   EXPECT_THAT(ToText(Shown("zero_3")),
               HasSubstr("DeepSpeed ZeRO of global_step2, written by DeepSpeed 0.19."));
-  EXPECT_EQ(Shown("weights.pt").written_by, "");
+  EXPECT_EQ(Shown("weights.npz").written_by, "");
+  EXPECT_EQ(Shown("weights.npz").format, "NumPy .npz");
 }
 
 }  // namespace
