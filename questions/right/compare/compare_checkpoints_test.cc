@@ -13,6 +13,10 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/config.h"
 #include "ott/core/base/file.h"
+#include "ott/core/compare/report.h"
+#include "ott/core/dump/json_writer.h"
+#include "ott/dist/share/processes_for_test.h"
+#include "ott/questions/right/compare/checkpoint_pair.h"
 #include "ott/questions/right/compare/compare_runs.h"
 #include "ott/questions/right/compare/runs_report.h"
 
@@ -62,6 +66,32 @@ TEST(CompareCheckpoints, MegatronsOptimizersHoldTheSameOnAnyNumberOfRanks) {
     const RunsComparison comparison = Compare(Data("megatron_core_1"), Data(current), /*bitwise=*/true);
     EXPECT_EQ(comparison.verdict(), verdict) << ToText(comparison);
     EXPECT_THAT(ToText(comparison), HasSubstr(said));
+  }
+}
+
+TEST(CompareCheckpoints, ProcessesSayTogetherWhatOneSays) {
+  const auto fails = [](const std::string&, int) -> absl::StatusOr<std::string> {
+    return absl::DataLossError("its disk is full");
+  };
+  const auto alone = CompareCheckpoints(Data("whole.pt"), Data("fault_moment.pt"), {}, nullptr);
+  for (const ShareTask& theirs : {kCompareTensors, ShareTask{kCompareTensors.name, fails}}) {
+    const ProcessesForTest processes(kCompareTensors, theirs, {Data("")});
+    const auto shared = CompareCheckpoints(Data("whole.pt"), Data("fault_moment.pt"), {}, nullptr);
+    ASSERT_EQ(shared->results.results.size(), alone->results.results.size());
+    int num_failed = 0;
+    for (size_t i = 0; i < alone->results.results.size(); ++i) {
+      NamedComparison expected = alone->results.results[i];
+      const NamedComparison& found = shared->results.results[i];
+      if (found.comparison.detail == "its disk is full") {
+        ++num_failed;
+        const TensorComparison& of = expected.comparison;
+        EXPECT_EQ(found.comparison.shape, of.shape);
+        EXPECT_EQ(found.comparison.dtype, of.dtype);
+        expected.comparison = found.comparison;
+      }
+      EXPECT_EQ(*ToJson(ToValue(found)), *ToJson(ToValue(expected))) << i;
+    }
+    EXPECT_EQ(num_failed > 0, theirs.run != kCompareTensors.run);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/dist/share/processes_for_test.h"
 #include "ott/questions/right/crosscheck/run_for_test.h"
 
 namespace ott::crosscheck {
@@ -136,6 +137,31 @@ TEST(CheckRunAgainstReference, EachRankHasAVerdictOfEachIterationOfEitherRun) {
     EXPECT_EQ(trend.find("first divergence"), first.empty() ? trend.npos : 0);
     EXPECT_THAT(trend, HasSubstr(first));
   }
+}
+
+TEST(CheckRunAgainstReference, WhatAnotherProcessCannotDoIsNotCompared) {
+  const std::string reference = MakeRunForTest("reference", 2), current = MakeRunForTest("current", 2);
+  for (const std::string& run : {reference, current}) {
+    for (int i = 0; i < 6; ++i) WriteDumpForTest(run, i % 2, i / 2, {1, 2});
+  }
+  const auto fails = [](const std::string&, int) -> absl::StatusOr<std::string> {
+    return absl::DataLossError("its disk is full");
+  };
+  const ProcessesForTest processes(kCheckAgainstReference, {kCheckAgainstReference.name, fails},
+                                   {reference, current});
+  const auto verdicts = Check(reference, current);
+  ASSERT_EQ(verdicts->size(), 6);
+  int num_failed = 0;
+  for (int i = 0; i < 6; ++i) {
+    const CrossCheckVerdict& verdict = verdicts->at(i);
+    EXPECT_EQ(verdict.mode(), REFERENCE);
+    EXPECT_EQ(verdict.iteration(), i / 2);
+    EXPECT_EQ(verdict.rank(), i % 2);
+    const bool failed = verdict.reason() == "its disk is full";
+    EXPECT_EQ(verdict.outcome(), failed ? NOT_COMPARED : BITWISE_EQUAL);
+    num_failed += failed;
+  }
+  EXPECT_GT(num_failed, 0);
 }
 
 TEST(CheckRunAgainstReference, TheFirstTensorOfAnyRankComesBeforeTheLowestRank) {
