@@ -81,7 +81,8 @@ std::string DescribeRanks(const RunsComparison& comparison, const DumpSummary& f
 std::string DescribeLater(const RunsComparison& comparison, const DumpSummary& first) {
   int64_t later = 0, failing = 0;
   for (const DumpSummary& dump : comparison.dumps) {
-    if (dump.iteration > first.iteration) {
+    // A checkpoint beside a series is of no iteration.
+    if (first.iteration.has_value() && dump.iteration > first.iteration) {
       ++later;
       failing += dump.num_failures > 0;
     }

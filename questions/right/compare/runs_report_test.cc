@@ -261,6 +261,13 @@ TEST(ToText, OfCheckpointsSaysWhichStatesDiffer) {
           "num_failures": 1,
           "num_missing": 0,
           "num_extra": 0)"));
+  // One beside the series alone.
+  for (size_t i = 0; i < 2; ++i) {
+    comparison.dumps[i].num_failures = 0;
+    comparison.dumps[i].failures.clear();
+  }
+  comparison.dumps.push_back(dump);
+  EXPECT_THAT(ToText(comparison), HasSubstr("first divergence: w: missing\n  and 11 more\nverdict: "));
 }
 
 TEST(ToJUnitXml, NamesEachDumpAndWhatIsMissing) {
