@@ -262,11 +262,10 @@ TEST(ToText, OfCheckpointsSaysWhichStatesDiffer) {
           "num_missing": 0,
           "num_extra": 0)"));
   // One beside the series alone.
-  for (size_t i = 0; i < 2; ++i) {
-    comparison.dumps[i].num_failures = 0;
-    comparison.dumps[i].failures.clear();
-  }
-  comparison.dumps.push_back(dump);
+  DumpSummary beside = comparison.dumps[1];
+  beside.iteration = std::nullopt;
+  for (DumpSummary& of_series : comparison.dumps) of_series.num_failures = 0;
+  comparison.dumps.push_back(std::move(beside));
   EXPECT_THAT(ToText(comparison), HasSubstr("first divergence: w: missing\n  and 11 more\nverdict: "));
 }
 
