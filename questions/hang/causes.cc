@@ -26,9 +26,10 @@ constexpr int64_t kDoubtHere = 1500000000;
 constexpr int64_t kDoubtElsewhere = 10000000000;
 
 // Returns true if, for all that their last signs of life tell, the first of two that are gone went earlier.
+// Ranks note when they leave.
 bool WentBefore(const RankState& a, const RankState& b) {
   if (a.left != b.left) return a.left;
-  const int64_t doubt = a.host == b.host ? kDoubtHere : kDoubtElsewhere;
+  const int64_t doubt = a.host != b.host ? kDoubtElsewhere : a.left ? 0 : kDoubtHere;
   return a.now_ns + doubt < b.now_ns;
 }
 
@@ -37,6 +38,22 @@ void SetOperation(const JobState& job, const JobOperation& operation, HangCause*
   cause->set_operation(job.names[operation.name]);
   cause->set_sequence(static_cast<uint32_t>(operation.sequence));
   cause->set_iteration(static_cast<int32_t>(operation.iteration));
+}
+
+// Says what is wrong with calls that wait in a circle, where nobody is known to be to blame.
+const char* DescribeCircle(const WaitGraph& graph, const std::vector<WaitGraph::Step>& cycle) {
+  const auto all = [&](JobOperation::Direction direction) {
+    return std::all_of(cycle.begin(), cycle.end(), [&](const WaitGraph::Step& step) {
+      return graph.operations()[step.operation].operation.direction == direction;
+    });
+  };
+  if (all(JobOperation::Direction::kCollective))
+    return "; they call the groups in opposite order, and nothing tells which order is wrong";
+  if (all(JobOperation::Direction::kReceive))
+    return "; all of them receive and none sends, and nothing tells who left a send out";
+  if (all(JobOperation::Direction::kSend))
+    return "; all of them send and none receives, and nothing tells who is to receive first";
+  return "; nothing tells which of them calls in the wrong order";
 }
 
 class CauseFinder {
@@ -56,9 +73,15 @@ class CauseFinder {
   void NoteContradiction(const Contradiction& contradiction);
   bool FindMismatches(const std::map<int32_t, std::set<std::vector<int>>>& parts_of_groups);
   void AddMismatch(const Mismatch& mismatch, const std::vector<int>& members);
+  // Adds calls that differ and to which all ranks came that are gone: libraries end ranks for that.
+  bool FindMismatchesOfThoseGone();
   // A rank that is gone waited for one that is still there and stands, or of which nothing is known: that may
   // be why it is gone.
   bool IsConsequence(int rank) const;
+  // Returns true if the last operation of a rank that left needs one that left before and never came, or of
+  // which nothing is known: it ended by an error.
+  bool FailedForWantOfAnother(int rank) const;
+  void NoteConsequence(int rank, const char* why);
   void FollowWaits();
   void AddEnd(int rank);
   void AddFinished(int rank);
@@ -148,7 +171,47 @@ void CauseFinder::AddMismatch(const Mismatch& mismatch, const std::vector<int>& 
                               culprits.empty() ? "; there is no majority, so nobody is blamed" : ""));
 }
 
+bool CauseFinder::FindMismatchesOfThoseGone() {
+  std::vector<int> gone;
+  for (int rank = 0; rank < static_cast<int>(job_.ranks.size()); ++rank) {
+    if (IsGone(job_.ranks[rank])) gone.push_back(rank);
+  }
+  for (int32_t group = 0; group < static_cast<int32_t>(job_.groups.size()); ++group) {
+    if (FindContradiction(job_, group).has_value()) continue;
+    const std::vector<int>& members = job_.groups[group].ranks;
+    const std::optional<Mismatch> mismatch = FindMismatch(job_, group, members);
+    if (!mismatch.has_value() || !mismatch->is_of_unlike_calls) continue;
+    const bool all_came = std::all_of(gone.begin(), gone.end(), [&](int rank) {
+      const GroupPosition* const position = job_.ranks[rank].Position(group);
+      return position != nullptr && position->enqueued >= mismatch->operations[0].sequence;
+    });
+    if (all_came) AddMismatch(*mismatch, members);
+  }
+  if (verdict_.causes_size() == 0) return false;
+  for (const int rank : gone) NoteConsequence(rank, "but came there before");
+  return true;
+}
+
+void CauseFinder::NoteConsequence(int rank, const char* why) {
+  verdict_.add_notes(absl::StrCat(DescribeRanks(job_, {rank}), " is gone, ", why, ": that may be a consequence"));
+}
+
+bool CauseFinder::FailedForWantOfAnother(int rank) const {
+  const RankState& state = job_.ranks[rank];
+  if (!state.left || state.operations.empty()) return false;
+  const JobOperation& last = state.operations.back();
+  if (last.direction != JobOperation::Direction::kCollective || !last.synchronizes) return false;
+  const std::vector<int>& members = job_.groups[last.group].ranks;
+  return std::any_of(members.begin(), members.end(), [&](int member) {
+    const RankState& other = job_.ranks[member];
+    if (!other.known()) return true;
+    const GroupPosition* const position = other.Position(last.group);
+    return other.left && position != nullptr && position->entered < last.sequence && WentBefore(other, state);
+  });
+}
+
 bool CauseFinder::IsConsequence(int rank) const {
+  if (FailedForWantOfAnother(rank)) return true;
   if (!graph_.Waits(rank)) return false;
   for (const std::vector<int>& end : graph_.Ends({rank})) {
     if (end.size() > 1) return true;
@@ -164,9 +227,7 @@ void CauseFinder::FollowWaits() {
   for (int rank = 0; rank < static_cast<int>(job_.ranks.size()); ++rank) {
     if (!IsGone(job_.ranks[rank])) continue;
     if (IsConsequence(rank)) {
-      verdict_.add_notes(
-          absl::StrCat(DescribeRanks(job_, {rank}),
-                       " is gone, too, but waited for others then: that may be a consequence"));
+      NoteConsequence(rank, "too, but waited for others then");
     } else {
       gone.push_back(rank);
     }
@@ -302,8 +363,7 @@ void CauseFinder::AddCycle(const std::vector<int>& ranks) {
                     cycle[(i + 1) % cycle.size()].rank);
   }
   if (culprits.empty()) {
-    absl::StrAppend(&text,
-                    "; they call the groups in opposite order, and nothing tells which order is wrong");
+    text += DescribeCircle(graph_, cycle);
   } else {
     absl::StrAppend(&text, "; ", DescribeRanks(job_, culprits), culprits.size() == 1 ? " calls" : " call",
                     " the groups in another order than the rest");
@@ -365,7 +425,7 @@ void CauseFinder::FindNeverLeft() {
 WaitEnds CauseFinder::Run() {
   const bool any_gone = std::any_of(job_.ranks.begin(), job_.ranks.end(), IsGone);
   const std::map<int32_t, std::set<std::vector<int>>> parts_of_groups = PartsOfGroups();
-  if (!any_gone && FindMismatches(parts_of_groups)) return ends_;
+  if (any_gone ? FindMismatchesOfThoseGone() : FindMismatches(parts_of_groups)) return ends_;
   if (any_gone || !waits_.waiters().empty()) FollowWaits();
   return ends_;
 }

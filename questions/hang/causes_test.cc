@@ -163,9 +163,26 @@ a=012 | left | left t999 | left
 a=01 | left | finished
   NOT_HANGING
   says not hanging: rank 0 has left training without ending it, in iteration 103
-# What differs is not looked for where somebody is gone.
-a=01 | a#412 dead | mean:a#412
+# Calls that differ come before the ends of ranks that came to them.
+a=012.411 | a#412 dead | mean:a#412 | a#412c
+  HANGING DIFFERENT_OPERATION 1
+  says rank 1 as "mean" called #412 of group a, which ranks 0, 2 as "sum" called
+  note rank 0 is gone, but came there before: that may be a consequence
+a=01 | a#412 dead | mean:a#412c left
+  HANGING DIFFERENT_OPERATION
+  says ; there is no majority, so nobody is blamed
+a=012 | a#1/1c a#2/2c a#3/3 dead | a#1/1c a#2/3c mean:a#3/4 | a#1/1c a#2/2c a#3/3
+  HANGING DIFFERENT_ITERATIONS 1
+a=012 | a#1/1c a#2/2c a#3/3 dead | a#1/1c a#2/3c a#3/4 | a#1/1c a#2/2c a#3/3
   HANGING DEAD 0
+a=012.411 | dead | mean:a#412 | a#412
+  HANGING DEAD 0
+# A rank that left in what another never came to, as that had left, has failed there.
+a=012.411 | left t990 | a#412c left | a#412c
+  HANGING LEFT 0
+  note rank 1 is gone, too, but waited for others then: that may be a consequence
+a=012.411 | left | a#412c! left | a#412c
+  HANGING LEFT 0, LEFT 1
 # Waits end at one that is gone, whomever it waited for itself.
 a=01 b=12 c=23 | a#1 | b#1 | c#1 dead | moves
   HANGING DEAD 2; held up 0
@@ -274,6 +291,15 @@ a=0123 b=0123 | a#9 | a#9 | a#9 | b#9
 a=01 b=12 c=02 | a#9 | b#9 | c#9
   HANGING OPPOSITE_ORDER
   says ; they call the groups in opposite order, and nothing tells which order is wrong
+a=01 | recv<1 | recv<0
+  HANGING OPPOSITE_ORDER
+  says ; all of them receive and none sends, and nothing tells who left a send out
+a=01 | send>1 | send>0
+  HANGING OPPOSITE_ORDER
+  says ; all of them send and none receives, and nothing tells who is to receive first
+a=012 | recv<1 | a#9 | a#9
+  HANGING OPPOSITE_ORDER
+  says ; nothing tells which of them calls in the wrong order
 # Whoever waits in a check of this library, and not in what comes before it, never came to that.
 a=012 ott=012 | a#1 | ott#1! | a#1
   HANGING NEVER_CAME 1

@@ -81,7 +81,7 @@ std::optional<Mismatch> FindMismatch(const JobState& job, int32_t group, const s
   for (const auto& [sequence, calls] : by_sequence) {
     const bool completed = AllCompleted(calls);
     for (const Mismatch::Of of : {Mismatch::Of::kName, Mismatch::Of::kSize}) {
-      const std::optional<Mismatch> found = Differ(calls, of);
+      std::optional<Mismatch> found = Differ(calls, of);
       if (!found.has_value()) continue;
       bool is_habit = completed;
       for (size_t i = 1; i < found->ranks.size(); ++i) {
@@ -90,7 +90,10 @@ std::optional<Mismatch> FindMismatch(const JobState& job, int32_t group, const s
           is_habit = is_habit || habits.count({of, rank}) > 0;
         }
       }
-      if (!is_habit) return shifted.has_value() ? shifted : found;
+      if (is_habit) continue;
+      if (shifted.has_value()) found = shifted;
+      found->is_of_unlike_calls = true;
+      return found;
     }
     const std::optional<Mismatch> iterations = Differ(calls, Mismatch::Of::kIteration);
     if (!shifted.has_value() && iterations.has_value()) {

@@ -22,6 +22,8 @@ struct Mismatch {
   std::vector<std::vector<int>> ranks;
   // True if they may have differed before what is recorded begins.
   bool or_earlier = false;
+  // True if names or sizes differ there or later, and not iterations alone.
+  bool is_of_unlike_calls = false;
 
   // Returns true if more than half of the ranks have the first, whatever those have that did not call it yet.
   bool has_majority(size_t num_absent) const;
