@@ -193,7 +193,8 @@ bool CauseFinder::FindMismatchesOfThoseGone() {
 }
 
 void CauseFinder::NoteConsequence(int rank, const char* why) {
-  verdict_.add_notes(absl::StrCat(DescribeRanks(job_, {rank}), " is gone, ", why, ": that may be a consequence"));
+  verdict_.add_notes(
+      absl::StrCat(DescribeRanks(job_, {rank}), " is gone, ", why, ": that may be a consequence"));
 }
 
 bool CauseFinder::FailedForWantOfAnother(int rank) const {
