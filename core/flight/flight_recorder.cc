@@ -296,7 +296,8 @@ FlightRecorder::Measurement* FlightRecorder::Add(std::string_view name, const Fl
   for (const auto& known : measurements_) {
     FlightSlot& slot = *known->slot;
     if (HasName(slot.name, name) && slot.role == operation.role && slot.peer == operation.peer &&
-        HasName(slot.kind, operation.kind) && (group == nullptr || &groups()[slot.group] == group)) {
+        HasName(slot.kind, operation.kind) &&
+        (operation.role == FlightRole::kWork || &groups()[slot.group] == group)) {
       slot.size.store(operation.size, std::memory_order_relaxed);
       return known.get();
     }

@@ -99,6 +99,7 @@ TEST_F(FlightRecorderTest, OfAnyOperationsTheFileHoldsWhatWasDone) {
     const auto below = [&](uint32_t end) { return static_cast<int>(random() % end); };
     std::filesystem::remove(path_);
     now = 1000;
+    uint64_t last_event = 0;
     const int world_size = 4 + below(3), rank = below(4);
     FlightRecorder* const recorder = *FlightRecorder::Create(
         {path_, rank, world_size, std::string(seed, 'h'), "job", 7, 32 << 10}, Clock([] { return now; }));
@@ -178,6 +179,7 @@ TEST_F(FlightRecorderTest, OfAnyOperationsTheFileHoldsWhatWasDone) {
         of.runs = of.begin_ns > of.end_ns;
         event.sequence = of.sequence;
         event.size = of.size;
+        last_event = now;
       }
       expected.last_event_ns = event.ns;
       expected.events.push_back(event);
@@ -188,19 +190,23 @@ TEST_F(FlightRecorderTest, OfAnyOperationsTheFileHoldsWhatWasDone) {
     if (how == 0) recorder->SetTerminated("a process of a long name");
     if (how == 0) recorder->SetTerminated("another");
 
-    FlightRecord record = Read();
+    EXPECT_EQ(recorder->LastEvent(), last_event);
+    std::string bytes = *ReadFile(path_);
+    auto& header = *reinterpret_cast<internal::FlightHeader*>(bytes.data());
+    // Threads that were killed had taken places of events, and not written there.
+    const int num_unwritten = below(3);
+    header.next_event += static_cast<uint64_t>(num_unwritten);
+    FlightRecord record = *ParseFlightRecord(bytes);
     // A tick is a nanosecond; the heartbeat says of which.
     now = 0;
-    const std::string bytes = *ReadFile(path_);
-    const auto& header = *reinterpret_cast<const internal::FlightHeader*>(bytes.data());
     const int64_t shift = record.beat_ns - static_cast<int64_t>(header.beat_ticks.load());
     for (auto& of : expected.measurements) {
       for (int64_t* const ns : {&of.begin_ns, &of.end_ns}) *ns += *ns > 0 ? shift : 0;
     }
     for (auto& event : expected.events) event.ns += shift;
-    const size_t most = ((32 << 10) - internal::kFlightEventsOffset) / sizeof(internal::FlightEvent);
-    if (expected.events.size() > most)
-      expected.events.erase(expected.events.begin(), expected.events.end() - most);
+    const int most = ((32 << 10) - internal::kFlightEventsOffset) / sizeof(internal::FlightEvent);
+    const int num_lost = static_cast<int>(expected.events.size()) + num_unwritten - most;
+    expected.events.erase(expected.events.begin(), expected.events.begin() + std::max(0, num_lost));
     EXPECT_EQ(AllFields(record.measurements), AllFields(expected.measurements));
     EXPECT_EQ(AllFields(record.events), AllFields(expected.events));
     EXPECT_EQ(record.last_event_ns, expected.last_event_ns + (expected.last_event_ns > 0 ? shift : 0));
@@ -278,19 +284,19 @@ TEST_F(FlightRecorderTest, WhoReadsWithinAHeartbeatGetsTimesOfTheOneBeforeOrAfte
   }
 }
 
-TEST_F(FlightRecorderTest, GroupsOfStridesAndBlocksKeepTheirMembers) {
-  std::vector<int> all_of_stage;
-  std::vector<int> blocks;
+TEST_F(FlightRecorderTest, GroupsOfEightRangesAtMostKeepTheirMembers) {
+  std::vector<int> all_of_stage, blocks, squares;
   for (int i = 0; i < 2048; ++i) all_of_stage.push_back(8 * i + 3);
   for (int i = 0; i < 64; ++i) blocks.push_back(i < 32 ? i : 1000 + i);
+  // No three of them are one range.
+  for (int i = 0; i < 17; ++i) squares.push_back(i * i);
+  const std::vector<int> fewer(squares.begin(), squares.end() - 1);
   FlightRecorder* const recorder = Create(3, 16384);
-  recorder->Add("a", Collective("stage", all_of_stage));
-  recorder->Add("b", Collective("blocks", blocks));
-  recorder->Add("c", Collective("by name"));
-  const FlightRecord record = Read();
-  EXPECT_EQ(record.groups[0].Ranks(), all_of_stage);
-  EXPECT_EQ(record.groups[1].Ranks(), blocks);
-  EXPECT_TRUE(record.groups[2].ranges.empty());
+  for (const auto& ranks : {all_of_stage, blocks, fewer, squares, {}})
+    recorder->Add("a", Collective(std::to_string(ranks.size()), ranks));
+  std::vector<std::vector<int>> kept;
+  for (const FlightRecord::Group& group : Read().groups) kept.push_back(group.Ranks());
+  EXPECT_THAT(kept, ElementsAre(all_of_stage, blocks, fewer, std::vector<int>(), std::vector<int>()));
 }
 
 TEST_F(FlightRecorderTest, RanksThatTheJobHasNotLeaveTheRecordReadable) {
@@ -308,10 +314,12 @@ TEST_F(FlightRecorderTest, RanksThatTheJobHasNotLeaveTheRecordReadable) {
 
 TEST_F(FlightRecorderTest, WhatDoesNotFitIsCounted) {
   FlightRecorder* const recorder = Create();
-  for (uint32_t i = 0; i < internal::kFlightSlots; ++i)
-    EXPECT_NE(recorder->Add("m" + std::to_string(i), {}), nullptr);
-  EXPECT_EQ(recorder->Add("one more", {}), nullptr);
-  EXPECT_EQ(Read().num_dropped, 1);
+  constexpr uint32_t kGroups = internal::kFlightGroups;
+  for (uint32_t i = 0; i <= kGroups; ++i)
+    EXPECT_EQ(recorder->Add("a", Collective(std::to_string(i))) == nullptr, i == kGroups);
+  for (uint32_t i = kGroups; i <= internal::kFlightSlots; ++i)
+    EXPECT_EQ(recorder->Add("m" + std::to_string(i), {}) == nullptr, i == internal::kFlightSlots);
+  EXPECT_EQ(Read().num_dropped, 2);
 }
 
 TEST_F(FlightRecorderTest, EventsOfManyThreadsAreNotMixed) {
@@ -383,6 +391,9 @@ TEST(Process, IsReadAsTheKernelTellsOfIt) {
   EXPECT_EQ(std::string(1, ReadProcess(getpid()).state), values.at(0));
   EXPECT_EQ(std::to_string(ReadProcess(getpid()).started), values.at(19));
   EXPECT_EQ(ReadProcess(-1).started, 0u);
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  EXPECT_EQ(ThisMachine(), boot + " " + std::filesystem::read_symlink("/proc/self/ns/pid").string());
 }
 
 TEST_F(FlightRecorderTest, AChildThatIsForkedWritesNothingThere) {
