@@ -163,6 +163,7 @@ absl::Status TensorDumper::Disable() {
   actions_.clear();
   format_for_all_tensors_.reset();
   format_for_all_grads_.reset();
+  compare_mode_.reset();
   return status;
 }
 

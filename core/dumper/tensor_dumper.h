@@ -156,8 +156,9 @@ class TensorDumper {
   // Starts dumping. FAILED_PRECONDITION when called twice, INVALID_ARGUMENT without a directory or with a
   // wrong selection.
   absl::Status Enable(TensorDumperOptions options);
-  // Writes what was dumped, and forgets what is pending, the count, the ranges, the actions and
-  // SetDumpTypeForAll(); it may be enabled again. The error of Flush(). REQUIRES: no other thread uses it
+  // Writes what was dumped, and forgets what is pending, the count, the ranges, the actions,
+  // SetDumpTypeForAll() and SetDumpIsCompare(); it may be enabled again. The error of Flush(). REQUIRES: no
+  // other thread uses it
   absl::Status Disable();
 
   // Returns true from Enable() until Disable().

@@ -105,22 +105,6 @@ TEST_F(TensorDumperTest, TheFirstDumpIsCopiedIntoMemoryThatIsThereAlready) {
   EXPECT_FALSE(rest_is_there());
 }
 
-TEST_F(TensorDumperTest, OneFormatForAllCanLeaveOutTensorsOrGradients) {
-  Enable();
-  dumper_.SetDumpTypeForAll(DumpFormat::kBinary, /*include_tensors=*/false, /*include_grads=*/true);
-  Add("a", view_);
-  ASSERT_TRUE(dumper_.AddGradData("a", view_).ok());
-  ASSERT_TRUE(dumper_
-                  .SetGradients([&](auto) {
-                    return std::vector<Gradient>{{Gradient::Kind::kComputed, Tensor{view_, nullptr}}};
-                  })
-                  .ok());
-  DumpNow();
-  const Manifest manifest = *Read(0).manifest;
-  EXPECT_EQ(manifest.tensors[0].format, DumpFormat::kJson);
-  EXPECT_EQ(manifest.tensors[1].format, DumpFormat::kBinary);
-}
-
 TEST_F(TensorDumperTest, WhatIsAddedForOthersAloneIsNeitherDumpedNorCompared) {
   TensorDumperOptions options = OptionsFor(dir_);
   options.selection.include_globs = {"a"};
@@ -551,6 +535,13 @@ TEST_F(TensorDumperTest, ADumpThatDiffersIsAnErrorOrAWarning) {
   testing::internal::CaptureStderr();
   DumpNow();
   EXPECT_THAT(testing::internal::GetCapturedStderr(), ContainsRegex("[^.]a: shape differs"));
+
+  // What is enabled next dumps.
+  ASSERT_TRUE(dumper_.Disable().ok());
+  Enable();
+  Add("a", 2.0);
+  DumpNow();
+  EXPECT_EQ(Read(0).tensors.map().Find("a")->double_value(), 2);
 }
 
 TEST_F(TensorDumperTest, DumpForwardsEveryOptionOfTheComparison) {
