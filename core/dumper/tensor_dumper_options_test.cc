@@ -1,6 +1,7 @@
 // Compares what the options of a dumper and of a call make of any tree with a model of them.
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <random>
 #include <string>
@@ -106,7 +107,7 @@ TEST_F(TensorDumperTest, AnyTreeIsDumpedAsItsOptionsSay) {
     DumpSize size;
     options.on_first_dump = [&](const DumpSize& of) { size = of; };
     Enable(options);
-    std::vector<Expected> expected;
+    std::vector<Expected> expected, expected_grads;
     std::string range;
     for (const char* const name : {"range", "a"}) {
       AddOptions add;
@@ -126,7 +127,16 @@ TEST_F(TensorDumperTest, AnyTreeIsDumpedAsItsOptionsSay) {
       Model model{add, options};
       model.Add(tree, range + "b.c", {});
       expected.insert(expected.end(), model.tensors.begin(), model.tensors.end());
+      if (random() % 2 == 0) continue;
+      EXPECT_EQ(dumper_.AddGradData("b.c", tree, add), absl::OkStatus());
+      expected_grads.insert(expected_grads.end(), model.tensors.begin(), model.tensors.end());
     }
+    EXPECT_EQ(dumper_.SetGradients([](absl::Span<const NamedTensor> tensors) {
+      std::vector<Gradient> gradients;
+      for (const NamedTensor& of : tensors) gradients.push_back({Gradient::Kind::kComputed, of.tensor});
+      return gradients;
+    }),
+              absl::OkStatus());
     for (int i = 0; i < 2; ++i) EXPECT_TRUE(dumper_.PopRange().ok());
     EXPECT_EQ(dumper_.PopRange().code(), absl::StatusCode::kFailedPrecondition);
     std::vector<std::pair<std::string, bool>> transposed, expected_transposed;
@@ -135,18 +145,27 @@ TEST_F(TensorDumperTest, AnyTreeIsDumpedAsItsOptionsSay) {
     }
     std::vector<std::pair<std::string, DumpFormat>> formats;
     const DumpFormat for_all = draw(kFormats);
-    const bool is_for_all = random() % 4 == 0;
-    if (is_for_all) dumper_.SetDumpTypeForAll(for_all);
+    const bool is_for_tensors = random() % 4 == 0, is_for_grads = random() % 4 == 0;
+    dumper_.SetDumpTypeForAll(for_all, is_for_tensors, is_for_grads);
     for (const Expected& tensor : expected) {
-      if (tensor.is_selected) formats.emplace_back(tensor.path, is_for_all ? for_all : tensor.format);
+      if (tensor.is_selected) formats.emplace_back(tensor.path, is_for_tensors ? for_all : tensor.format);
       if (tensor.is_selected || options.adds_all)
         expected_transposed.emplace_back(tensor.path, tensor.is_transposed);
+    }
+    for (const Expected& grad : expected_grads) {
+      if (grad.is_selected) formats.emplace_back(grad.path, is_for_grads ? for_all : grad.format);
     }
     EXPECT_EQ(transposed, expected_transposed) << trial;
     EXPECT_EQ(DumpedFormats(options.dir), formats) << trial;
     EXPECT_EQ(size.tensor_bytes, formats.size() * sizeof(data_)) << trial;
-    EXPECT_GT(size.json_bytes, 0);
-    EXPECT_GT(size.file_bytes, size.json_bytes);
+    for (const auto& file : std::filesystem::directory_iterator(options.dir + "/0")) {
+      const auto bytes = static_cast<int64_t>(file.file_size());
+      size.file_bytes -= bytes;
+      if (file.path().filename() == "tensors.json" || file.path().filename() == "grads.json")
+        size.json_bytes -= bytes;
+    }
+    EXPECT_EQ(size.file_bytes, 0);
+    EXPECT_EQ(size.json_bytes, 0);
     EXPECT_TRUE(dumper_.tensors()->map().empty());
     EXPECT_EQ(dumper_.dump_count(), 1);
     ASSERT_TRUE(dumper_.Disable().ok());
