@@ -68,16 +68,21 @@ std::string TextOf(const std::vector<Written>& events) {
 }
 
 // Says what a kernel or copy is, in nanoseconds, with the call that launched it: its thread, start and
-// length.
-using Activity = std::tuple<int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, int64_t>;
+// length; and where its op begins.
+using Activity =
+    std::tuple<int64_t, int64_t, std::string, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t>;
 
 TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
   std::mt19937_64 random(1);
   const auto below = [&](int64_t end) { return static_cast<int64_t>(random() % static_cast<uint64_t>(end)); };
   for (int trial = 0; trial < 100; ++trial) {
     std::vector<Written> events;
-    std::map<int64_t, Written> calls;  // by correlation, the first one
-    int64_t num_duplicates = 0, num_negative = 0, num_early = 0, num_large = 0;
+    // The first call of a correlation, or without one of an External id; the ops of an External id, and the
+    // last one that is told of a correlation.
+    std::map<int64_t, Written> calls, calls_by_id;
+    std::map<int64_t, std::vector<Written>> ops;
+    std::map<int64_t, int64_t> ids;
+    int64_t num_duplicates = 0, num_duplicate_ops = 0, num_negative = 0, num_early = 0, num_large = 0;
     for (int64_t i = 0; i < 30; ++i) {
       Written& event = events.emplace_back();
       event.start = 1000 + below(1000);
@@ -89,6 +94,7 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
           event.category = "cpu_op";
           event.name = absl::StrCat("aten::op", below(4));
           if (below(2) == 0) event.sequence_number = below(5) == 0 ? 5'000'000'000 : below(9);
+          event.id = below(9);
           num_large += event.sequence_number > 100;
           break;
         case 1:
@@ -99,34 +105,49 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
           event.category = "cuda_runtime";
           event.name = "cudaLaunchKernel";
           event.correlation = below(6);
-          event.id = below(2) - 1;
+          event.id = below(9);
           if (event.correlation > 0) num_duplicates += !calls.emplace(event.correlation, event).second;
+          if (event.correlation == 0) calls_by_id.emplace(event.id, event);
           break;
         default:
           event.category = below(2) == 0 ? "kernel" : "gpu_memcpy";
           event.name = absl::StrCat("x", below(3));
           event.correlation = below(9);
+          if (below(2) == 0) event.id = below(9);
           if (below(2) == 0) event.device = below(3) == 0 ? 40'000 : below(4);
           if (below(2) == 0) event.stream = below(3) == 0 ? int64_t{1} << 31 : below(4);
           if (event.category == "gpu_memcpy" && below(2) == 0) event.bytes = below(100);
           if (event.category == "kernel" && below(2) == 0) event.sizes = {below(3), 2, 3, 4, 5, below(3)};
       }
+      if (event.category == "cpu_op" && event.id > 0) ops[event.id].push_back(event);
+      if (event.correlation > 0 && event.id > 0) ids[event.correlation] = event.id;
     }
+    for (const auto& [id, of_id] : ops) num_duplicate_ops += static_cast<int64_t>(of_id.size()) - 1;
     std::multiset<Activity> expected[2], found[2];
     std::map<int64_t, std::vector<std::tuple<int64_t, int64_t, std::string, int64_t>>> ranges, read_ranges;
     std::set<int64_t> threads, read_threads;  // of ranges, and of calls that can be told apart
+    std::set<std::string> names;
+    std::set<std::pair<int64_t, const Written*>> without_call;  // by correlation, else by itself
     int64_t num_steps = 0, first = INT64_MAX, last = 0;
     for (const Written& event : events) {
       const int64_t end = event.start + std::max<int64_t>(0, event.duration);
       const bool is_host = event.category != "kernel" && event.category != "gpu_memcpy";
-      if (is_host && (event.category != "cuda_runtime" || event.correlation > 0))
+      if (is_host && (event.category != "cuda_runtime" || event.correlation > 0 || event.id > 0))
         threads.insert(event.thread);
       first = std::min(first, 1000 * event.start);
       last = std::max(last, 1000 * end);
       if (!is_host) {
-        const auto call = calls.find(event.correlation);
-        const bool has_call = event.correlation > 0 && call != calls.end();
-        num_early += has_call && event.start < call->second.start;
+        const bool has_correlation = event.correlation > 0;
+        const int64_t id = has_correlation ? ids[event.correlation] : event.id;
+        const auto with_id = calls_by_id.find(id);
+        const Written* call = id > 0 && with_id != calls_by_id.end() ? &with_id->second : nullptr;
+        if (has_correlation && calls.count(event.correlation) != 0) call = &calls.at(event.correlation);
+        const Written* const op = id > 0 && ops[id].size() == 1 ? &ops[id][0] : nullptr;
+        num_early += call != nullptr && event.start < call->start;
+        if (call == nullptr && op != nullptr)
+          without_call.emplace(event.correlation, has_correlation ? nullptr : &event);
+        const Written* const launch = call != nullptr ? call : op;
+        const int64_t nanoseconds = call != nullptr ? 1000 * std::max<int64_t>(0, call->duration) : kNone;
         int64_t sizes = 0;
         for (const int64_t size : event.sizes) sizes = 10 * sizes + size;
         expected[event.category == "kernel"].emplace(
@@ -137,28 +158,33 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
             event.stream < 0           ? event.thread
             : event.stream > INT32_MAX ? -1
                                        : event.stream,
-            event.category == "kernel" ? sizes : event.bytes, has_call ? 1000 * call->second.start : -1,
-            has_call ? 1'000'000 * call->second.thread + 1000 * std::max<int64_t>(0, call->second.duration)
-                     : -1);
+            event.category == "kernel" ? sizes : event.bytes, launch != nullptr ? 1000 * launch->start : -1,
+            launch != nullptr ? 1'000'000 * launch->thread + nanoseconds : -1,
+            op != nullptr ? 10'000'000 * op->thread + 1000 * op->start : -1);
       } else if (event.category != "cuda_runtime") {
         const bool is_large = event.sequence_number > 100;
         ranges[event.thread].emplace_back(
             1000 * event.start, 1000 * end, event.name,
             is_large || event.sequence_number < 0 ? kNone : event.sequence_number);
+        names.insert(event.name);
         num_steps += event.name.find("Step#") != std::string::npos;
       }
     }
 
     const Profile profile = Read(TextOf(events));
     const auto add = [&](const auto& activity, const std::string& name, int64_t number, bool is_kernel) {
-      int64_t called = -1, call = -1;
+      int64_t called = -1, call = -1, op = -1;
       if (activity.launch != kNone && profile.launches[activity.launch].thread != kNone) {
         const Profile::Launch& launch = profile.launches[activity.launch];
         called = launch.start;
         call = 1'000'000 * profile.threads[launch.thread].tid + launch.nanoseconds;
+        const Profile::RangeOfLaunch& of = profile.range_of_launch[activity.launch];
+        if (of.thread != kNone)
+          op =
+              10'000'000 * profile.threads[of.thread].tid + profile.threads[of.thread].ranges[of.range].start;
       }
       found[is_kernel].emplace(activity.start, activity.end, name, activity.device, activity.stream, number,
-                               called, call);
+                               called, call, op);
     };
     for (const Profile::Kernel& kernel : profile.kernels) {
       int64_t sizes = 0;
@@ -188,6 +214,7 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
     EXPECT_EQ(read_ranges, ranges) << trial;
     EXPECT_EQ(read_threads, threads) << trial;
     EXPECT_EQ(profile.num_ranges, num_ranges);
+    EXPECT_EQ(profile.labels.size(), names.size());
     EXPECT_EQ(profile.num_steps, num_steps);
     EXPECT_EQ(profile.first_time, first);
     EXPECT_EQ(profile.last_time, last);
@@ -202,6 +229,8 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
     note(num_negative, " events end before they begin");
     note(num_early, " kernels and copies begin before the call");
     note(num_duplicates, " calls have a correlation id that another one has");
+    note(num_duplicate_ops, " ops have an External id that another one has");
+    note(static_cast<int64_t>(without_call.size()), " launches are not in the trace");
     note(num_large, " ops have a sequence number beyond 32 bits");
     ASSERT_EQ(profile.notes.size(), notes.size()) << ::testing::PrintToString(profile.notes);
     for (size_t i = 0; i < notes.size(); ++i) EXPECT_THAT(profile.notes[i], ::testing::StartsWith(notes[i]));
@@ -218,7 +247,7 @@ TEST(KinetoProfile, NamesRanksAndDevicesAreTheHeaders) {
       R"({"ph":"M","name":"thread_name","pid":8,"tid":1,"args":{"name":"of another"}},)" +
           TextOf(events),
       R"("baseTimeNanoseconds":1000,"distributedInfo":{"rank":3},"deviceProperties":[{"id":2,"name":"GPU","numSms":7,)"
-      R"("computeMajor":9,"computeMinor":1}])");
+      R"("computeMajor":9,"computeMinor":1},{"name":"first"}])");
   EXPECT_EQ(profile.schema, "torch.profiler");
   EXPECT_EQ(profile.rank, 3);
   EXPECT_EQ(profile.begin_unix_nanoseconds, 1000);
@@ -231,13 +260,15 @@ TEST(KinetoProfile, NamesRanksAndDevicesAreTheHeaders) {
   EXPECT_EQ(device.name, "GPU");
   EXPECT_THAT((std::vector<int>{device.sm_count, device.compute_major, device.compute_minor}),
               ElementsAre(7, 9, 1));
+  EXPECT_EQ(profile.devices.at(0).name, "first");
 }
 
 // A collective is what its kernel says, else what its op says; the header tells the ranks of its group.
 TEST(KinetoProfile, CollectivesAreOfTheirKernelAndElseOfTheirOp) {
   const auto told = [](int64_t elements, int64_t sequence_number) {
     return absl::StrCat(R"("Collective name":"allreduce","dtype":"Float","In msg nelems":)", elements,
-                        R"(,"Out msg nelems":)", elements + 1, R"(,"Group size":2,"Process Group Name":"g")",
+                        R"(,"Out msg nelems":)", elements + 1,
+                        R"(,"Group size":2,"Process Group Name":"g","Process Group Ranks":"[3,...]")",
                         sequence_number < 0 ? "" : absl::StrCat(R"(,"Seq":)", sequence_number));
   };
   const auto event = [](const std::string& category, const std::string& name, int64_t start,
@@ -256,7 +287,8 @@ TEST(KinetoProfile, CollectivesAreOfTheirKernelAndElseOfTheirOp) {
                          event("kernel", is_nccl ? "ncclDevKernel_AllReduce_Sum_f32_RING_LL" : "gemm", 20,
                                kernel_tells ? told(200, -1) : "")}),
                  R"("distributedInfo":{"rank":3,"pg_config":[{"pg_name":"other","ranks":[9]},
-               {"pg_name":"g","pg_desc":"tp","pg_size":2,"ranks":[3,5]}]})");
+               {"pg_name":"g","pg_desc":"tp","pg_size":2,"ranks":)" +
+                     std::string(op_tells ? "[3,5]" : R"("[3,5]")") + "}]}");
         const bool is_known = kernel_tells || (op_tells && is_nccl);
         ASSERT_EQ(profile.collectives.size(), is_known ? 1u : 0u);
         if (!is_known) continue;
@@ -363,18 +395,22 @@ TEST(KinetoProfile, CollectivesOfTheHostAreOfTheOneGroupThatIsTold) {
 TEST(KinetoProfile, ArrowsAreSequenceNumbersWhereThereAreNone) {
   for (const int64_t id : {int64_t{-1}, int64_t{0}, int64_t{5}, int64_t{kNone}}) {
     for (const int64_t told : {-1, 3}) {
-      std::vector<Written> events = {
-          {"cpu_op", "x", 20}, {"cpu_op", "x", 1, 1, 2}, {"cpu_op", "x", 20, 1, 2}};
-      events[0].sequence_number = told;
-      const Profile profile = Read(absl::StrCat(
-          TextOf(events), R"(,{"ph":"f","cat":"fwdbwd","name":"fwdbwd","pid":9,"tid":2,"ts":20,"id":)", id,
-          "}"));
-      std::vector<uint32_t> numbers;
-      for (const Profile::Thread& thread : profile.threads)
-        for (const Profile::Range& range : thread.ranges) numbers.push_back(range.sequence_number);
-      EXPECT_THAT(numbers,
-                  ElementsAre(told < 0 ? kNone : 3u, kNone,
-                              told >= 0 || id < 0 || id == kNone ? kNone : static_cast<uint32_t>(id)));
+      for (const int64_t thread : {1, 2}) {
+        std::vector<Written> events = {
+            {"cpu_op", "x", 20}, {"cpu_op", "x", 1, 1, 2}, {"cpu_op", "x", 20, 1, 2}};
+        events[0].sequence_number = told;
+        const Profile profile =
+            Read(absl::StrCat(TextOf(events), R"(,{"ph":"f","cat":"fwdbwd","name":"fwdbwd","pid":9,"tid":)",
+                              thread, R"(,"ts":20,"id":)", id, "}"));
+        std::vector<uint32_t> numbers;
+        for (const Profile::Thread& of : profile.threads)
+          for (const Profile::Range& range : of.ranges) numbers.push_back(range.sequence_number);
+        const uint32_t arrow = told >= 0 || id < 0 ? kNone : static_cast<uint32_t>(id);
+        EXPECT_THAT(numbers, ElementsAre(told >= 0     ? 3u
+                                         : thread == 1 ? arrow
+                                                       : kNone,
+                                         kNone, thread == 2 ? arrow : kNone));
+      }
     }
   }
 }

@@ -96,6 +96,10 @@ TEST(ReadTrace, ListsOfEventsAndCompressedFilesAreTheSame) {
   EXPECT_THAT(ReadFileOf(Packed(list)).names, ElementsAre("a", "b"));
   // Compressed in two parts, as some tools do it in parallel.
   EXPECT_THAT(ReadFileOf(Packed(list.substr(0, 40)) + Packed(list.substr(40))).names, ElementsAre("a", "b"));
+  // Padded, as tapes do it.
+  const Read padded = ReadFileOf(Packed(list) + std::string(100, '\0'));
+  EXPECT_THAT(padded.names, ElementsAre("a", "b"));
+  EXPECT_THAT(padded.header.notes, IsEmpty());
   EXPECT_THAT(ReadFileOf("\xef\xbb\xbf " + list).names, ElementsAre("a", "b"));
 }
 
@@ -146,7 +150,8 @@ TEST(ReadTrace, OfATruncatedCompressedFileWhatIsThereComes) {
 TEST(ReadTrace, NumbersThatAreNoneAreLeftOutAndCounted) {
   const Read read = ReadFileOf(
       R"([{"ph":"X","name":"nan","ts":NaN,"dur":1},{"ph":"X","name":"inf","ts":-Infinity},)"
-      R"({"ph":"X","name":"text","ts":"soon"},{"ph":"X","name":"huge","ts":1e300},{"ph":"X","name":"good","ts":1.5}])");
+      R"({"ph":"X","name":"text","ts":"soon"},{"ph":"X","name":"huge","ts":1e300},{"ph":"X","name":"good","ts":1.5,)"
+      R"("args":{"correlation":null,"stream":""}}])");
   EXPECT_THAT(read.names, ElementsAre("nan", "inf", "text", "huge", "good"));
   EXPECT_THAT(read.starts, ElementsAre(kNoNumber, kNoNumber, kNoNumber, kNoNumber, 1500));
   ASSERT_EQ(read.header.notes.size(), 1U);
