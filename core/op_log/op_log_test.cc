@@ -4,13 +4,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
+#include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
@@ -23,6 +29,7 @@
 namespace ott {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class OpLogTest : public ::testing::Test {
@@ -70,78 +77,144 @@ class OpLogTest : public ::testing::Test {
   const TensorView x_{x_data_, {2, 3}};
 };
 
-TEST_F(OpLogTest, WhatOperationsReadAndWroteIsReadBack) {
+// Says what a log holds of a tensor that is named.
+std::string TextOf(const std::string& name, bool is_output, const TensorView& tensor) {
+  const DigestAndStatistics read = *ComputeDigestAndStatistics(tensor);
+  const SketchedStatistics& of = read.statistics;
+  return absl::StrCat(name, is_output, std::string(Name(tensor.dtype())), ShapeToString(tensor.shape()),
+                      read.digest.ToString(), " ", of.norm, " ", of.max_abs, " ", of.num_nan, " ",
+                      of.num_infinite, " ", absl::StrJoin(of.sketch.sums, " "), "\n");
+}
+
+std::string TextOf(const LoggedOp& op) {
+  const OpDefinition& of = op.definition();
+  std::string text = absl::StrCat(of.module, "|", of.phase, "|", of.name, "|", of.source, "|",
+                                  static_cast<int>(of.role), of.is_backward, "|", op.seq(), "|", op.thread(),
+                                  "|", op.number(), "|", std::string(op.arguments()), "\n");
+  for (int i = 0; i < op.num_tensors(); ++i) {
+    const OpTensorDefinition& tensor = of.tensors[static_cast<size_t>(i)];
+    absl::StrAppend(&text, tensor.name, tensor.is_output, std::string(Name(tensor.dtype)),
+                    ShapeToString(tensor.shape), op.digest(i).ToString(), " ", op.norm(i), " ", op.max_abs(i),
+                    " ", op.non_finite(i).num_nan, " ", op.non_finite(i).num_infinite, " ",
+                    absl::StrJoin(absl::MakeSpan(op.sketch(i), TensorSketch::kNumSums), " "), "\n");
+  }
+  return text;
+}
+
+TEST_F(OpLogTest, OfAnyRunsTheLogHoldsWhatTheirOperationsReadAndWrote) {
+  const std::string long_text(300, 's');
+  for (uint32_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    SetUp();
+    std::mt19937 random(seed);
+    const auto below = [&](uint32_t end) { return static_cast<int>(random() % end); };
+    const auto any = [&](const auto& of) { return of[random() % std::size(of)]; };
+    // The operations of each iteration, in the order in which they ended.
+    std::vector<std::pair<int64_t, std::vector<std::string>>> expected;
+    bool is_finished = false;
+    for (int part = 1, last_part = 1 + below(3); part <= last_part; ++part) {
+      const auto log = *OpLog::Create({OpLogPart(path_, part), 2, 5, {}, ""});
+      int64_t iteration = below(3);
+      for (int i = 1 + below(3); i > 0; --i) {
+        ASSERT_TRUE(log->BeginIteration(++iteration).ok());
+        const auto is_again = [&](const auto& one) { return one.first == iteration; };
+        expected.erase(std::remove_if(expected.begin(), expected.end(), is_again), expected.end());
+        std::vector<std::string>& ended = expected.emplace_back(iteration, std::vector<std::string>()).second;
+        std::vector<std::pair<void*, std::string>> open;
+        for (int number = 0, count = below(5); number < count; ++number) {
+          float data[6];
+          for (float& x : data) x = any(std::vector<float>{1, -2, 3, std::nanf(""), HUGE_VALF, 0, 5, 6, 7});
+          const TensorView views[] = {TensorView(data, {2, 3}), TensorView(data, DType::kInt64, {3})};
+          ObservedOp op;
+          op.name = any(std::vector<std::string_view>{"linear", "relu"});
+          op.module = any(std::vector<std::string_view>{"", "encoder.0"});
+          op.phase = any(std::vector<std::string_view>{"", "forward"});
+          op.role = static_cast<OpRole>(below(4));
+          op.is_backward = below(2) == 0;
+          op.seq = below(3) - 1;
+          op.thread = below(9);
+          if (below(2) == 0) op.source = {"model.cc", 7};
+          std::string arguments, tensors;
+          int num_inputs = 0, num_outputs = 0;
+          std::vector<OpArg> args[2];
+          for (int k = 0, num_args = below(5); k < num_args; ++k) {
+            const char* const name = any(std::vector<const char*>{"", "x", "y"});
+            const int kind = below(7);
+            const std::pair<OpArg, std::string> values[] = {{nullptr, ""},
+                                                            {true, "true"},
+                                                            {0.1, "0.10000000000000001"},
+                                                            {-3, "-3"},
+                                                            {long_text, long_text.substr(0, 200)},
+                                                            {{1, 2}, "[1, 2]"},
+                                                            {views[k % 2], ""}};
+            // Attributes come after arguments.
+            args[k >= 3].emplace_back(name, values[kind].first);
+            if (kind == 6) {
+              const std::string index = absl::StrCat("input", num_inputs++);
+              tensors += TextOf(*name == 0 ? index : name, false, views[k % 2]);
+            } else if (kind > 0) {
+              absl::StrAppend(&arguments, arguments.empty() ? "" : ", ",
+                              *name == 0 ? absl::StrCat("argument", k) : name, "=", values[kind].second);
+            }
+          }
+          op.args = args[0];
+          op.attributes = args[1];
+          void* const handle = log->Begin(op);
+          for (int k = below(3); k > 0; --k) {
+            data[0] = static_cast<float>(k);
+            const OpArg output = k == 1 ? OpArg("out", views[0]) : OpArg(views[0]);
+            tensors += TextOf(k == 1 ? "out" : absl::StrCat("output", num_outputs), true, views[0]);
+            ++num_outputs;
+            log->AddOutputs(handle, {&output, 1});
+          }
+          open.emplace_back(
+              handle, absl::StrCat(std::string(op.module), "|", std::string(op.phase), "|",
+                                   std::string(op.name), "|", op.source.file == nullptr ? "" : "model.cc:7",
+                                   "|", static_cast<int>(op.role), op.is_backward, "|", op.seq, "|",
+                                   op.thread, "|", number, "|", arguments, "\n", tensors));
+          // Some end before those that began before them, and some after others.
+          while (!open.empty() && (number + 1 == count || below(2) == 0)) {
+            const size_t at = random() % open.size();
+            log->End(open[at].first);
+            ended.push_back(open[at].second);
+            open.erase(open.begin() + static_cast<std::ptrdiff_t>(at));
+          }
+        }
+      }
+      is_finished = below(2) == 0;
+      if (is_finished) {
+        EXPECT_TRUE(log->Finish().ok());
+      }
+    }
+    const LoggedOps log = Read();
+    std::vector<std::pair<int64_t, std::vector<std::string>>> found;
+    for (const LoggedOps::Iteration& one : log.iterations) {
+      std::vector<std::string>& ops = found.emplace_back(one.number, std::vector<std::string>()).second;
+      for (size_t i = one.begin; i < one.end; ++i) ops.push_back(TextOf(log.ops[i]));
+    }
+    EXPECT_EQ(found, expected);
+    EXPECT_EQ(log.cut.empty(), is_finished) << log.cut;
+    EXPECT_EQ(std::make_pair(log.rank, log.world_size), std::make_pair(2, 5));
+  }
+}
+
+TEST_F(OpLogTest, RangesTellItOfTheirOperations) {
   const auto log = Start();
   ASSERT_TRUE(log->BeginIteration(7).ok());
-  const Digest before = ComputeDigestAndStatistics(x_)->digest;
   {
     const LayerRange layer(ranges_, "encoder");
     const LayerRange inner(ranges_, "0");
     const PhaseRange phase(ranges_, "forward");
-    OpRange op(Op("linear"), {{"x", x_}, {"bias", nullptr}, {"eps", 1e-5}}, {{"stride", {1, 1}}});
-    x_data_[1] = std::nanf("");
+    OpRange op(Op("linear"), {{"x", x_}}, {{"stride", {1, 1}}});
     op.Outputs({{"y", x_}});
-    op.Outputs(x_);
   }
-  Finish(*log);
-
-  const LoggedOps ops = Read();
-  EXPECT_EQ(ops.cut, "");
-  ASSERT_EQ(ops.iterations.size(), 1u);
-  EXPECT_EQ(ops.iterations[0].number, 7);
-  ASSERT_EQ(ops.ops.size(), 1u);
-  const LoggedOp& op = ops.ops[0];
-  const OpDefinition& definition = op.definition();
-  EXPECT_EQ(definition.name, "linear");
-  EXPECT_EQ(definition.module, "encoder.0");
-  EXPECT_EQ(definition.phase, "forward");
-  EXPECT_THAT(definition.source, HasSubstr("op_log_test.cc:"));
-  EXPECT_EQ(op.arguments(), "eps=1.0000000000000001e-05, stride=[1, 1]");
-  ASSERT_EQ(op.num_tensors(), 3);
-  EXPECT_EQ(definition.tensors[0].name, "x");
-  EXPECT_EQ(definition.tensors[0].shape, Dims({2, 3}));
-  EXPECT_FALSE(definition.tensors[0].is_output);
-  EXPECT_EQ(op.digest(0), before);
-  EXPECT_NEAR(op.norm(0), std::sqrt(91), 1e-5);
-  EXPECT_EQ(op.max_abs(0), 6);
-  EXPECT_EQ(definition.tensors[1].name, "y");
-  EXPECT_TRUE(definition.tensors[1].is_output);
-  EXPECT_EQ(op.digest(1), ComputeDigestAndStatistics(x_)->digest);
-  EXPECT_EQ(op.non_finite(0).num_nan, 0);
-  EXPECT_EQ(op.non_finite(1).num_nan, 1);
-  EXPECT_EQ(definition.tensors[2].name, "output1");
-}
-
-TEST_F(OpLogTest, RolesAndDirectionAreLogged) {
-  const auto log = Start();
-  ASSERT_TRUE(log->BeginIteration(0).ok());
-  { const OpRange op(OpRange::Update("sgd").In(ranges_)); }
-  { const OpRange op(OpRange::Load("batch").In(ranges_)); }
-  { const OpRange op(OpRange::Collective("allreduce").In(ranges_)); }
   { const OpRange op(OpRange::Backward("LinearBackward", {5, 1}).In(ranges_)); }
   Finish(*log);
   const LoggedOps ops = Read();
-  ASSERT_EQ(ops.ops.size(), 4u);
-  EXPECT_EQ(ops.ops[0].definition().role, OpRole::kUpdate);
-  EXPECT_EQ(ops.ops[1].definition().role, OpRole::kLoad);
-  EXPECT_EQ(ops.ops[2].definition().role, OpRole::kCollective);
-  EXPECT_TRUE(ops.ops[3].definition().is_backward);
-  EXPECT_EQ(ops.ops[3].seq(), 5);
-}
-
-TEST_F(OpLogTest, InnerOperationsComeBeforeTheOnesAroundThem) {
-  const auto log = Start();
-  ASSERT_TRUE(log->BeginIteration(0).ok());
-  {
-    const OpRange outer(Op("block"), {x_});
-    const OpRange inner(Op("linear"), {x_});
-  }
-  Finish(*log);
-  const LoggedOps ops = Read();
   ASSERT_EQ(ops.ops.size(), 2u);
-  EXPECT_EQ(ops.ops[0].definition().name, "linear");
-  EXPECT_EQ(ops.ops[0].number(), 1u);
-  EXPECT_EQ(ops.ops[1].definition().name, "block");
+  EXPECT_THAT(TextOf(ops.ops[0]), AllOf(HasSubstr("encoder.0|forward|linear|"), HasSubstr("op_log_test.cc:"),
+                                        HasSubstr("|stride=[1, 1]\nx0float32")));
+  EXPECT_THAT(TextOf(ops.ops[1]), HasSubstr("|01|5|"));
 }
 
 TEST_F(OpLogTest, ThreadsLogSideBySide) {
