@@ -129,7 +129,8 @@ TEST(OpLabel, PyProfsMarkersAreRead) {
   const OpLabel op = Parse(
       "{'mod': 'torch.nn.functional', 'op': 'linear', 'args': [{'name': '', 'type': 'tensor', 'shape': (32, "
       "128), 'dtype': 'float16'}, {'name': 'p', 'type': 'float', 'value': inf}, {'name': 'training', 'type': "
-      "'bool', 'value': True}]}");
+      "'bool', 'value': True}], 'direction': 'bprop'}");
+  EXPECT_EQ(op.direction, OpDirection::kBackward);
   EXPECT_EQ(op.kind, OpLabel::Kind::kMarker);
   EXPECT_EQ(op.description.module, "torch.nn.functional");
   ASSERT_EQ(op.description.arguments.size(), 3);
