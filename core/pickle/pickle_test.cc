@@ -40,14 +40,17 @@ TEST(Pickle, StacksThatDoNotFitAreErrors) {
   }
 }
 
-TEST(Pickle, IntegersHaveTheirSign) {
-  const std::string bytes = Bytes("\x80\x02(J\xff\xff\xff\xff\x8a\x01\x80\x8a\x02\x00\x01K\xfft.");
+TEST(Pickle, IntegersHaveTheirSignAndTextsAndRealsOneIfTheyAreOne) {
+  const std::string bytes = Bytes(
+      "\x80\x02(J\xff\xff\xff\xff\x8a\x01\x80\x8a\x02\x00\x01K\xff\x88"
+      "G\x40\x04\0\0\0\0\0\0G\x43\xe1\x58\xe4\x60\x91\x3d\0X\2\0\0\0"
+      "12X\1\0\0\0x]t.");
   const auto pickle = ParsePickle(bytes);
   ASSERT_TRUE(pickle.ok()) << pickle.status();
   const PlainData& data = pickle->data;
   std::vector<int64_t> integers;
-  for (const PlainData::Index item : data[pickle->root].items) integers.push_back(IntegerOr(&data[item], 0));
-  EXPECT_THAT(integers, ElementsAre(-1, -128, 256, 255));
+  for (const PlainData::Index item : data[pickle->root].items) integers.push_back(IntegerOr(&data[item], -7));
+  EXPECT_THAT(integers, ElementsAre(-1, -128, 256, 255, 1, 2, -7, 12, -7, -7));
 }
 
 TEST(Pickle, WhatWouldBeCalledIsNamedAndNotCalled) {
@@ -88,7 +91,7 @@ TEST(Pickle, WhatFollowsThePickleIsLeftAlone) {
 TEST(Pickle, BytesSetsAndLargeIntegersAreRead) {
   const std::string bytes = Bytes(
       "\x80\x04(C\x02\xff\x00\x8f(K\x01\x90\x8a\x09"
-      "123456789t.");
+      "123456789U\x01\xffU\x01zt.");
   const auto pickle = ParsePickle(bytes);
   ASSERT_TRUE(pickle.ok()) << pickle.status();
   const PlainData& data = pickle->data;
@@ -98,6 +101,9 @@ TEST(Pickle, BytesSetsAndLargeIntegersAreRead) {
   EXPECT_EQ(set.text, "builtins.set");
   EXPECT_EQ(data[data[set.items[PlainData::kElements]].items[0]].integer, 1);
   EXPECT_EQ(data[tuple.items[2]].text, "123456789");
+  // A text of Python 2 that is no UTF-8.
+  EXPECT_EQ(data[tuple.items[3]].type, Type::kBytes);
+  EXPECT_EQ(data[tuple.items[4]].type, Type::kText);
 }
 
 TEST(Pickle, ObjectsThatAreNoneAreErrorsWithTheirPlace) {
