@@ -122,7 +122,8 @@ TEST(Checkpoint, ALinkMustNotLeadOutOfTheFolder) {
   std::filesystem::copy_file(Data("weights.pt"), dir + "/secret.pt");
   std::filesystem::copy_file(Data("weights.pt"), dir + "/in/weights.pt");
   std::filesystem::copy_file(Data("weights.pt"), dir + "/hub/blobs/89ab");
-  std::filesystem::create_symlink("weights.pt", dir + "/in/last.pt");
+  // Names that are the same in a state, too.
+  std::filesystem::create_symlink("weights.pt", dir + "/in/weights.bin");
   EXPECT_EQ(Read(dir + "/in").map().size(), 2);
   // Hugging Face's cache links from its snapshots to its blobs.
   std::filesystem::create_symlink("../../blobs/89ab", snapshot + "/model.pt");
@@ -280,13 +281,13 @@ TEST(Zero, APartitionThatIsMissingIsNamed) {
 TEST(Zero, PartitionsOfAFlatBufferArePutTogether) {
   const Value shapes = Value::List{ValueMap{{"a", Value::List{2, 2}}, {"b", Value::List{3}}}};
   const auto partition = [](float first, int step = 2) {
-    return Value(ValueMap{
-        {"optimizer_state_dict",
-         ValueMap{
-             {"single_partition_of_fp32_groups", Value::List{Flat(first, 4)}},
-             {"base_optimizer_state",
-              ValueMap{{"state", ValueMap{{"0", ValueMap{{"step", step}, {"exp_avg", Flat(10 * first, 4)}}}}},
-                       {"param_groups", Value::List{ValueMap{{"lr", 0.01}}}}}}}}});
+    ValueMap kept{{"exp_avg", Flat(10 * first, 4)}};
+    if (step > 0) kept.Insert("step", step);
+    return Value(ValueMap{{"optimizer_state_dict",
+                           ValueMap{{"single_partition_of_fp32_groups", Value::List{Flat(first, 4)}},
+                                    {"base_optimizer_state",
+                                     ValueMap{{"state", ValueMap{{"0", std::move(kept)}}},
+                                              {"param_groups", Value::List{ValueMap{{"lr", 0.01}}}}}}}}});
   };
   const absl::StatusOr<Value> state =
       JoinZeroPartitions({ValueMap{{"param_shapes", shapes}}}, {partition(0), partition(4)});
@@ -297,10 +298,13 @@ TEST(Zero, PartitionsOfAFlatBufferArePutTogether) {
   EXPECT_EQ(Elements(At(At(of_parameter, "b"), "exp_avg")), "float32[3]: 40 41 42");
   EXPECT_EQ(At(At(of_parameter, "b"), "step").int_value(), 2);
   EXPECT_EQ(state->map().Find("rank_1"), nullptr);
-  const absl::StatusOr<Value> ahead =
-      JoinZeroPartitions({ValueMap{{"param_shapes", shapes}}}, {partition(0), partition(4, 3)});
-  ASSERT_TRUE(ahead.ok()) << ahead.status();
-  EXPECT_EQ(At(At(At(*ahead, "rank_1"), "optimizer_state_dict"), "state.0.step").int_value(), 3);
+  for (const int step : {3, 0}) {
+    const absl::StatusOr<Value> other =
+        JoinZeroPartitions({ValueMap{{"param_shapes", shapes}}}, {partition(0), partition(4, step)});
+    ASSERT_TRUE(other.ok()) << other.status();
+    const Value& of_rank = At(At(At(*other, "rank_1"), "optimizer_state_dict"), "state.0.step");
+    EXPECT_TRUE(step == 0 ? of_rank.is_null() : of_rank.int_value() == step);
+  }
   EXPECT_THAT(
       std::string(
           JoinZeroPartitions({ValueMap{{"param_shapes", shapes}}}, {partition(0)}).status().message()),
@@ -448,6 +452,18 @@ TEST_F(Hostile, ADistributedCheckpointWhosePartsDoNotFitIsAnErrorThatNamesThem) 
   Write("dcp/__1_0.distcp", chunks);
   Write("dcp/.metadata", Replaced(metadata, "__0_0.distcp", "../_0.distcp"));
   EXPECT_THAT(error(), HasSubstr("'../_0.distcp', leads out of the folder"));
+}
+
+TEST_F(Hostile, ElementsOfABucketThatMayBeAParametersAreAnError) {
+  const std::string dir = absl::StrCat(dir_, "/buckets");
+  std::filesystem::copy(Data("megatron_buckets"), dir);
+  // The padding behind a parameter, in a file of another rank than the parameter.
+  std::filesystem::copy_file(dir + "/__0_0.distcp", dir + "/__7_0.distcp");
+  Write("buckets/.metadata",
+        Replaced(Bytes("megatron_buckets/.metadata"), std::string("j\x7e\x03\0\0j\x7f\x03\0\0M\xe8\x6c", 13),
+                 std::string("\x8c\x0c__7_0.distcpj\x7f\x03\0\0M\xe8\x6c", 22)));
+  EXPECT_THAT(std::string(ReadCheckpoint(dir).status().message()),
+              HasSubstr("its 56 elements at 136 are a parameter's or padding cannot be told"));
 }
 
 // Each repeats 4 bytes 800 million times.
