@@ -15,6 +15,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -177,6 +178,14 @@ TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
                 trial % 2 == 0 && (measurement.name() == "b" || measurement.name() == "e"));
       EXPECT_FALSE(measurement.has_device_per_interval());
       EXPECT_EQ(measurement.outermost(), places.count("/" + measurement.name()) > 0);
+      std::set<std::string> around;
+      for (const auto& [place, sums_of_place] : places) {
+        const size_t at = place.size() - 1;
+        if (place[at] == measurement.name()[0] && at > 2 && place[at - 2] != place[at])
+          around.insert(place.substr(at - 2, 1));
+      }
+      if (around.empty()) around.insert("");
+      EXPECT_EQ(around.count(measurement.outer()), 1);
       const auto mean = [](const Statistics& of) {
         return of.count() > 0 ? std::optional<double>(of.mean()) : std::nullopt;
       };
