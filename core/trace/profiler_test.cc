@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -292,6 +293,21 @@ TEST(OwnProfiler, SynchronizesTheDeviceAroundStepsOfAWindow) {
   }
   // Before the window, and after each of its steps.
   EXPECT_THAT(counts, ElementsAre(0, 1, 1, 1));
+}
+
+TEST(ProcessOf, SaysWhereTheRankRunsAndHowItsClockStands) {
+  for (const auto& [offset, bound, label] : {std::tuple(700, 20, "clock +700 ns to rank 0's, +- 20 ns"),
+                                             {-700, 20, "clock -700 ns to rank 0's, +- 20 ns"},
+                                             {700, 0, ""}}) {
+    TraceInfo info;
+    info.set_rank(3);
+    info.set_host("node7");
+    info.set_begin_nanoseconds(1000);
+    info.mutable_clock()->set_begin_nanoseconds(1000 + offset);
+    info.mutable_clock()->set_error_bound_nanoseconds(bound);
+    EXPECT_EQ(ProcessOf(info).name, "rank 3 (node7)");
+    EXPECT_EQ(ProcessOf(info).labels, label);
+  }
 }
 
 TEST(OwnProfiler, EnablingFailsWhereTheDeviceCannotBeSynchronized) {

@@ -174,7 +174,7 @@ TEST_F(PerfettoEncoderTest, SlicesBeginAndEndNested) {
 }
 
 TEST_F(PerfettoEncoderTest, OverlappingSlicesOfANameHaveTracksOfTheirOwn) {
-  for (const int64_t start : {10, 15, 40}) {
+  for (const int64_t start : {10, 15, 20, 40}) {
     TraceEvent event = Slice("a", start, 10);
     event.type = TraceEvent::Type::kOverlappingSlice;
     encoder_->Add(event, out_);
@@ -184,9 +184,10 @@ TEST_F(PerfettoEncoderTest, OverlappingSlicesOfANameHaveTracksOfTheirOwn) {
   for (const auto& packet : trace.packet()) {
     if (packet.track_event().type() == 1) tracks.push_back(packet.track_event().track_uuid());
   }
-  ASSERT_EQ(tracks.size(), 3);
+  ASSERT_EQ(tracks.size(), 4);
   EXPECT_NE(tracks[0], tracks[1]);
   EXPECT_EQ(tracks[0], tracks[2]);
+  EXPECT_EQ(tracks[0], tracks[3]);
 }
 
 TEST_F(PerfettoEncoderTest, ProcessesAndTracksAreNamedAndOrdered) {

@@ -160,16 +160,22 @@ TEST(TraceReader, WhatIsNoTraceIsAnError) {
   EXPECT_EQ(ReadTrace("/none/trace.json").status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST(TraceReader, TracesOfOthersAreRead) {
-  const absl::StatusOr<Trace> trace = ParseTrace(
-      R"([ {"name": "aten::mm", "ph": "X", "ts": 1.5e3, "dur": 2, "pid": "7", "tid": 8, "args": {}} ,
-           {"ph": "?", "name": "other"} ])",
-      "t.json");
-  ASSERT_TRUE(trace.ok()) << trace.status();
-  ASSERT_EQ(trace->events.size(), 1);
-  EXPECT_EQ(trace->events[0].start, 1'500'000);
-  EXPECT_EQ(trace->events[0].duration, 2000);
-  EXPECT_EQ(trace->events[0].process, 7);
+TEST(TraceReader, TracesOfOthersAreReadAndFlowsThatBeginWithTheSliceBeforeThem) {
+  const std::string flows[] = {R"("ts":1.5e3,"pid":7,"tid":8)", R"("ts":2,"pid":7,"tid":8)",
+                               R"("ts":1.5e3,"pid":6,"tid":8)", R"("ts":1.5e3,"pid":7,"tid":9)"};
+  for (const std::string& flow : flows) {
+    const absl::StatusOr<Trace> trace = ParseTrace(
+        R"([ {"name": "aten::mm", "ph": "X", "ts": 1.5e3, "dur": 2, "pid": "7", "tid": 8, "args": {}} ,
+             {"ph": "?", "name": "other"}, {"ph":"s","id":3,)" +
+            flow + "} ]",
+        "t.json");
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    ASSERT_EQ(trace->events.size(), 1);
+    EXPECT_EQ(trace->events[0].start, 1'500'000);
+    EXPECT_EQ(trace->events[0].duration, 2000);
+    EXPECT_EQ(trace->events[0].process, 7);
+    EXPECT_EQ(trace->events[0].flow, flow == flows[0] ? TraceEvent::Flow::kStart : TraceEvent::Flow::kNone);
+  }
 }
 
 TEST(TraceReader, ArgumentsThatAreNoJsonAreLeftOut) {
