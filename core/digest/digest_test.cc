@@ -205,7 +205,7 @@ TEST(Digest, TextReadsBack) {
   EXPECT_EQ(digest.ToString(), "fedcba98765432100123456789abcdef");
   EXPECT_EQ(ParseDigest(digest.ToString()).value(), digest);
   EXPECT_FALSE(ParseDigest("fedcba98765432100123456789abcde").ok());
-  EXPECT_FALSE(ParseDigest("fedcba9876543210 123456789abcdef").ok());
+  for (size_t i = 0; i < 32; ++i) EXPECT_FALSE(ParseDigest(digest.ToString().replace(i, 1, " ")).ok()) << i;
 }
 
 }  // namespace

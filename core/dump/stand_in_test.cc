@@ -59,6 +59,13 @@ TEST(ListComparable, OfAStandInWithoutDTypeShapeOrDigestTheNumbersAreListed) {
     EXPECT_THAT(Listed(ValueMap{{statistics, figures}}),
                 ElementsAre(Pair(statistics + "." + name, Content::kStandIn)));
   }
+  const uint8_t pixels[4] = {};
+  const std::string image(kImageName);
+  EXPECT_THAT(Listed(ValueMap{{image, ValueMap{{"pixels", TensorView(pixels, {2, 2})},
+                                               {"original_range", 3},
+                                               {"image_format", "Intensity"}}}}),
+              ElementsAre(Pair(image + ".pixels", Content::kStandIn),
+                          Pair(image + ".original_range", Content::kStandIn)));
   // A map that holds more than the figures is one of the program's own.
   EXPECT_EQ(StatisticsOf(ValueMap{{statistics, ValueMap()}, {"x", 1}}), nullptr);
 }
