@@ -1,6 +1,8 @@
 #include "ott/questions/kernels/profile_rows.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -8,12 +10,15 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/csv.h"
 #include "ott/core/base/glob.h"
+#include "ott/core/json/json_string.h"
 #include "ott/questions/kernels/capture_for_test.h"
 #include "ott/questions/kernels/prof_table.h"
 #include "ott/questions/kernels/profile_reader.h"
@@ -150,25 +155,79 @@ TEST(Summary, GpusAreIdleWhileNoneOfTheirStreamsWorks) {
               HasSubstr("on 1 GPU, 4 ms of GPU time within 3 ms; GPUs idle 33.3 % of the time"));
 }
 
-TEST(ProfTable, CsvQuotesAndWidthCuts) {
-  ProfTableOptions options;
-  options.columns = "idx,grid,kernel";
-  options.limit = 1;
-  options.sort = "idx";
-  options.layout.format = TableLayout::Format::kCsv;
-  EXPECT_EQ(Table().Write(options),
-            "idx,grid,kernel\r\n6,\"585,1,1\",\"frobnicate_kernel,_\"\"quoted\"\"\"\r\n");
-  options.layout = {TableLayout::Format::kPlain, 40};
-  EXPECT_EQ(Table().Write(options),
-            "idx     grid         kernel\n6       585,1,1      frobnicate_kernel,_\n");
-  options.columns = "sub,start,op";
-  EXPECT_EQ(Table().Write(options), "sub start        op\n-   8950         -\n");
-  options.columns = "op,start,idx";
-  options.layout.width = 28;
-  EXPECT_THAT(Table().Write(options), HasSubstr("need a line of at least 36 characters, not 28"));
-  options.group_by = "op";
-  options.sort = "sil";
-  EXPECT_THAT(Table().Write(options), HasSubstr("need a line of at least 142 characters, not 28"));
+// Texts of any length and bytes, numbers, and what is not there or not known.
+ProfCell RandomCell(std::mt19937& random, std::string* text) {
+  switch (random() % 5) {
+    case 0:
+      return ProfCell();
+    case 1:
+      return IntegerCell(random() % 2 ? static_cast<int64_t>(random() % 9) : int64_t{1} << random() % 60);
+    case 2:
+      return RealCell(
+          std::array{static_cast<double>(random() % 100000) / 8, std::nan(""), HUGE_VAL}[random() % 3]);
+    default:
+      for (size_t left = 1 + random() % 30; left > 0; --left) *text += "a, \"\t\x7f\n%bcd"[random() % 11];
+      return TextCell(*text);
+  }
+}
+
+TEST(TableWriter, WritesCellsAsEachFormatHasThem) {
+  const std::vector<std::pair<std::string_view, int>> columns = {
+      {"idx", 7}, {"grid", 12}, {"kernel", 0}, {"sub", 3}, {"name", 0}, {"op", 15}, {"start", 12}};
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 2000; ++trial) {
+    TableLayout layout;
+    layout.format = static_cast<TableLayout::Format>(random() % 3);
+    layout.width = random() % 2 ? static_cast<int>(random() % 120) : 0;
+    const bool is_plain = layout.format == TableLayout::Format::kPlain;
+    const bool is_csv = layout.format == TableLayout::Format::kCsv;
+    std::vector<std::string_view> names;
+    std::vector<int> widths;
+    int fixed = -1, num_shares = 0;
+    for (size_t i = random() % 5, end = i + 1 + random() % 3; i < std::min(end, columns.size()); ++i) {
+      names.push_back(columns[i].first);
+      widths.push_back(columns[i].second);
+      fixed += 1 + columns[i].second;
+      num_shares += columns[i].second == 0;
+    }
+    const bool is_too_narrow = is_plain && layout.width > 0 && layout.width < fixed + 8 * num_shares;
+    ASSERT_EQ(!CheckWidth(layout, names).ok(), is_too_narrow);
+    if (is_too_narrow) continue;
+    std::string found, expected;
+    std::vector<std::string> texts(2 * names.size());
+    {
+      TableWriter writer(layout, names, [&found](std::string_view part) { found += part; });
+      for (size_t row = layout.format == TableLayout::Format::kJson ? 1 : 0; row < 3; ++row) {
+        std::string line;
+        for (size_t i = 0; i < names.size(); ++i) {
+          ProfCell cell = TextCell(names[i]);
+          if (row > 0) writer.Add(cell = RandomCell(random, &texts[(row - 1) * names.size() + i]));
+          const bool is_text = cell.kind == ProfCell::Kind::kText;
+          std::string word;
+          AppendCell(cell, /*one_word=*/false, &word);
+          if (is_plain) {
+            for (char& c : word) c = (c > 0 && c <= ' ') || c == 0x7f ? '_' : c;
+            const size_t width = layout.width == 0 ? 0
+                                 : widths[i] > 0   ? widths[i]
+                                                   : (layout.width - fixed) / num_shares;
+            if (width > 0 && !cell.is_number()) word = word.substr(0, width);
+            if (word.size() < width && i + 1 < names.size()) word.resize(width, ' ');
+          } else if (is_csv && is_text) {
+            word = CsvField(cell.text);
+          } else if (!is_csv) {
+            if (cell.kind == ProfCell::Kind::kAbsent) continue;
+            if (cell.kind == ProfCell::Kind::kUnknown || std::isinf(cell.real)) word = "null";
+            if (is_text) AppendJsonString(cell.text, word = "");
+            word = absl::StrCat("\"", std::string(names[i]), "\":", word);
+          }
+          absl::StrAppend(&line, i == 0 || line.empty() ? "" : is_plain ? " " : ",", word);
+        }
+        if (row > 0) writer.EndRow();
+        expected += is_plain ? line + "\n" : is_csv ? line + "\r\n" : "{" + line + "}\n";
+      }
+    }
+    ASSERT_EQ(found, expected) << trial;
+  }
 }
 
 TEST(ProfTable, ColumnsHaveTheirWidths) {
@@ -232,19 +291,6 @@ TEST(ProfTable, FiltersSortsAndGroups) {
     EXPECT_THAT(Table().Write(options), HasSubstr("rows are sorted by one column")) << sort;
   }
   EXPECT_THAT(Table().Write("idx,ops"), HasSubstr("no column 'ops'; there are idx,seq,"));
-}
-
-TEST(ProfTable, PlainCellsAreOneWordWhateverTheNames) {
-  CaptureSql sql;
-  sql.Range(1, 11, 100, 200, "layer:a b\tc")
-      .Range(1, 11, 101, 199, "{'mod': 'x y', 'op': '\\n', 'args': []}");
-  sql.Kernel(1, 11, 150, 300, 10, " ", 1);
-  const std::string text = Table(sql).Write("all");
-  const size_t line = text.find('\n');
-  const auto words = [](std::string_view part) { return std::count(part.begin(), part.end(), ' ') + 1; };
-  EXPECT_EQ(words(text.substr(0, line)), words(text.substr(line + 1)));
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
-  EXPECT_THAT(text, HasSubstr(" a_b_c "));
 }
 
 TEST(ProfTable, LabelsOfPyTorchAloneTellFlopsAndTheKernelTheType) {
