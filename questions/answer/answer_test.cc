@@ -1,14 +1,25 @@
 #include "ott/questions/answer/answer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/proto_json.h"
 #include "ott/questions/answer/answer_json.h"
+#include "ott/questions/answer/display_text.h"
+#include "ott/questions/answer/document.h"
 #include "ott/questions/answer/picture.h"
 #include "ott/questions/answer/picture_for_test.pb.h"
+#include "ott/questions/answer/question.h"
 
 namespace ott {
 namespace {
@@ -21,36 +32,106 @@ Answer AnswerOf(Answer::Finding finding) {
   return answer;
 }
 
-TEST(Answer, TheSameFindingHasTheSameExitCode) {
-  EXPECT_EQ(ExitCodeOf(Answer::NOT_ASKED), 0);
-  EXPECT_EQ(ExitCodeOf(Answer::GOOD), 0);
-  EXPECT_EQ(ExitCodeOf(Answer::BAD), 1);
-  EXPECT_EQ(ExitCodeOf(Answer::CANNOT_TELL), 2);
-  // This finding is of a later version.
+TEST(Answer, TheWorstFindingIsThatOfAllAndHasAnExitCode) {
+  // From the best on; the last is of a later version.
+  const std::vector<Answer::Finding> order = {Answer::NOT_ASKED, Answer::GOOD, Answer::CANNOT_TELL,
+                                              Answer::BAD};
+  const int codes[] = {0, 0, 2, 1};
+  for (size_t i = 0; i < order.size(); ++i) EXPECT_EQ(ExitCodeOf(order[i]), codes[i]);
   EXPECT_EQ(ExitCodeOf(static_cast<Answer::Finding>(7)), 2);
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 200; ++trial) {
+    Document document;
+    size_t worst = 0;
+    for (size_t left = random() % 4; left > 0; --left) {
+      const size_t finding = random() % order.size();
+      worst = std::max(worst, finding);
+      document.answers.push_back(AnswerOf(order[finding]));
+    }
+    EXPECT_EQ(FindingOf(document.answers), order[worst]);
+    if (random() % 2 == 0) document.problems.emplace_back("a file is missing");
+    EXPECT_EQ(document.finding(), order[document.problems.empty() ? worst : std::max<size_t>(worst, 2)]);
+  }
 }
 
-TEST(Answer, BadNewsOutweighsWhatCannotBeToldAndThatOutweighsGoodNews) {
-  EXPECT_EQ(FindingOf({}), Answer::NOT_ASKED);
-  EXPECT_EQ(FindingOf({AnswerOf(Answer::NOT_ASKED), AnswerOf(Answer::GOOD)}), Answer::GOOD);
-  EXPECT_EQ(FindingOf({AnswerOf(Answer::GOOD), AnswerOf(Answer::CANNOT_TELL)}), Answer::CANNOT_TELL);
-  EXPECT_EQ(FindingOf({AnswerOf(Answer::BAD), AnswerOf(Answer::CANNOT_TELL)}), Answer::BAD);
+TEST(Answer, ItsJsonHasAllFieldsAndTheEvidenceByTheNamesOfItsMessage) {
+  std::mt19937 random(2);
+  for (int trial = 0; trial < 50; ++trial) {
+    Answer answer = AnswerOf(static_cast<Answer::Finding>(random() % 4));
+    std::vector<std::string> sentences, pictures, next;
+    std::vector<int> ranks;
+    for (size_t i = random() % 3; i > 0; --i) sentences.push_back(absl::StrCat("Sentence ", random() % 9));
+    AddSentences(sentences, &answer);
+    EXPECT_EQ(TextOf(answer), absl::StrJoin(sentences, "\n"));
+    for (size_t i = random() % 3; i > 0; --i)
+      answer.add_pictures(pictures.emplace_back(absl::StrCat("p", i)));
+    for (size_t i = random() % 3; i > 0; --i) answer.add_ranks(ranks.emplace_back(random() % 9));
+    for (size_t i = random() % 3; i > 0; --i) {
+      AddNext({"hang", absl::StrCat(i)}, &answer);
+      next.push_back(absl::StrCat("ott hang ", i));
+    }
+    Json evidence;
+    if (random() % 2 == 0) {
+      SetEvidence(AnswerOf(Answer::GOOD), &answer);
+      evidence = Json::parse(ProtoToJson(AnswerOf(Answer::GOOD), JsonLayout::kOneLine));
+    }
+    answer.set_how_sure(absl::StrCat("by ", random() % 9, " checks"));
+    const Json expected = {{"question", "hang"},
+                           {"title", "Does it hang?"},
+                           {"finding", Answer::Finding_Name(answer.finding())},
+                           {"sentences", sentences},
+                           {"how_sure", answer.how_sure()},
+                           {"evidence_type", evidence.is_null() ? "" : "ott.Answer"},
+                           {"evidence", evidence},
+                           {"pictures", pictures},
+                           {"next", next},
+                           {"ranks", ranks}};
+    EXPECT_EQ(Json::parse(AnswersToJsonText({answer, answer})), Json({{"answers", {expected, expected}}}));
+    // A picture that is not there is no link.
+    Document document;
+    document.answers = {answer};
+    document.pictures["p1"] = 1;
+    RemoveLinksToNothing(&document);
+    pictures.erase(std::remove(pictures.begin(), pictures.end(), "p2"), pictures.end());
+    EXPECT_EQ(AnswerToJson(document.answers[0]).at("pictures"), Json(pictures));
+  }
 }
 
-TEST(Answer, ItsTextIsALineASentence) {
-  Answer answer = AnswerOf(Answer::GOOD);
-  AddSentences({"one", "two"}, &answer);
-  EXPECT_EQ(TextOf(answer), "one\ntwo");
+TEST(AskedRun, BeginsWhereItWentOnLast) {
+  AskedRun run;
+  EXPECT_EQ(run.start_iteration(), 0);
+  run.info.emplace().mutable_config()->set_start_iteration(5);
+  EXPECT_EQ(run.start_iteration(), 5);
+  for (const int64_t start : {20, 10}) {
+    run.info->add_resumptions()->set_start_iteration(start);
+    EXPECT_EQ(run.start_iteration(), start);
+  }
 }
 
-TEST(Answer, ItsJsonHasTheEvidenceByTheNamesOfItsMessage) {
-  Answer answer = AnswerOf(Answer::BAD);
-  SetEvidence(AnswerOf(Answer::GOOD), &answer);
-  const Json json = Json::parse(AnswersToJsonText({answer})).at("answers").at(0);
-  EXPECT_EQ(json.at("question"), "hang");
-  EXPECT_EQ(json.at("finding"), "BAD");
-  EXPECT_EQ(json.at("evidence_type"), "ott.Answer");
-  EXPECT_EQ(json.at("evidence").at("finding"), "GOOD");
+TEST(DisplayText, NamesKeepBothEndsAndNumbersTheirFirstDigits) {
+  const std::vector<std::string> characters = {"a", "\u00e9", "\u4e2d", "\U0001f600"};
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 500; ++trial) {
+    std::vector<std::string> name(random() % 4 == 0 ? random() % 3000 : random() % 140);
+    for (std::string& character : name) character = characters[random() % characters.size()];
+    const std::string all = absl::StrJoin(name, ""), shown = DisplayName(all);
+    EXPECT_EQ(FirstBytes(all, 5),
+              absl::StrJoin(name.begin(), name.begin() + std::min<size_t>(name.size(), 5), "").size());
+    const bool is_cut = name.size() > 120;
+    EXPECT_EQ(shown, is_cut ? absl::StrCat(absl::StrJoin(name.begin(), name.begin() + 80, ""), "\u2026",
+                                           absl::StrJoin(name.end() - 39, name.end(), ""))
+                            : all);
+    const int digits = 2 + static_cast<int>(random() % 5);
+    const double number =
+        std::ldexp(static_cast<double>(random()) - 2e9, static_cast<int>(random() % 1900) - 1000);
+    double expected = 0;
+    ASSERT_TRUE(absl::SimpleAtod(absl::StrFormat("%.*e", digits - 1, number), &expected));
+    EXPECT_DOUBLE_EQ(Rounded(number, digits), expected) << number;
+  }
+  // There is no factor to round these by.
+  for (const double number : {0.0, 4e-320, -4e-320, 1e-305}) EXPECT_EQ(Rounded(number), number);
+  EXPECT_TRUE(std::isnan(Rounded(HUGE_VAL)));
+  EXPECT_EQ(DisplayLines("a\nbcd", 3), "a\nb\n... and 2 more bytes\n");
 }
 
 TEST(Answer, AnObjectOfACommandGetsItsAnswers) {
