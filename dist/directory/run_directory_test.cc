@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -45,7 +46,8 @@ TEST_F(RunDirectoryTest, InfoIsReadAsItWasWritten) {
 RunInfo InfoFrom(int64_t start_iteration, int warmup = 0) {
   RunInfo info;
   info.set_world_size(2);
-  info.set_started("now");
+  info.set_started(absl::StrCat("before ", start_iteration));
+  info.add_hosts(absl::StrCat("node", start_iteration));
   info.mutable_config()->set_start_iteration(start_iteration);
   info.mutable_config()->mutable_stopwatch()->set_num_warmup_iters(warmup);
   return info;
@@ -144,7 +146,11 @@ TEST_F(RunDirectoryTest, ARunThatLinksToAnothersRanksIsThatRun) {
 TEST_F(RunDirectoryTest, AResumedRunGoesOnInTheLatestDirectoryOfItsJob) {
   EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(1000)), run_dir_);
   EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(2000)), run_dir_);
-  EXPECT_EQ(ReadRunInfo(run_dir_)->resumptions(0).start_iteration(), 2000);
+  RunInfo expected = InfoFrom(1000);
+  expected.set_hosts(0, "node2000");
+  expected.add_resumptions()->set_started("before 2000");
+  expected.mutable_resumptions(0)->set_start_iteration(2000);
+  EXPECT_EQ(ReadRunInfo(run_dir_)->SerializeAsString(), expected.SerializeAsString());
   EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(0)), run_dir_ + "/attempt_2");
   EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(10)), run_dir_ + "/attempt_2");
   // Another configuration is another job.

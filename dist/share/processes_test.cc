@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -313,6 +314,15 @@ TEST_F(ProcessesTest, TheHeaviestPiecesAreBegunFirstAsManyAtATimeAsThereAreThrea
                          "than the first, and ",
                          script.num_bytes(), " bytes came from them"));
   script.EndWell();
+}
+
+TEST_F(ProcessesTest, OnlyAPieceWhoseFileIsMissingIsTriedElsewhere) {
+  Write("run/x", "own");
+  ASSERT_EQ(MakeDirectories(Host("b") + "/run/x"), absl::OkStatus());
+  Job job({Host("b")}, kLong);
+  job->FindFiles({"run"});
+  const auto results = job->Run(kFirstLetter, std::vector<SharePiece>(4, {"run/x", {"run/x"}, 0}));
+  EXPECT_TRUE(std::any_of(results.begin(), results.end(), [](const auto& result) { return !result.ok(); }));
 }
 
 TEST_F(ProcessesTest, FewPiecesShareTheThreads) {
