@@ -261,10 +261,13 @@ void RankGridBuilder::FinishScopes() {
   }
   std::vector<size_t> order(nodes_.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  // A measurement inside of another is no longer, and comes later.
-  std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
-    return nodes_[a].scope.seconds() > nodes_[b].scope.seconds();
-  });
+  // A measurement comes after the one that it lies in, of whose ranks those that have it may be the slowest.
+  std::vector<double> size;
+  for (const Node& node : nodes_) {
+    const int parent = node.scope.parent();
+    size.push_back(parent < 0 ? node.scope.seconds() : std::min(node.scope.seconds(), size[parent]));
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return size[a] > size[b]; });
   std::set<int> kept;
   for (const size_t index : order) {
     const int parent = nodes_[index].scope.parent();

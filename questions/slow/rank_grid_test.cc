@@ -1,0 +1,258 @@
+// Grids of random ranks by their definition, and what is told to a monitor.
+
+#include "ott/questions/slow/rank_grid.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/questions/slow/slow_question.h"
+
+namespace ott::slow {
+namespace {
+
+void WriteStats(const std::string& run_dir, const StopwatchStats& stats) {
+  const std::string dir = RankDirectory(run_dir, stats.rank());
+  ASSERT_TRUE(MakeDirectories(dir).ok());
+  ASSERT_TRUE(WriteFileAtomically(dir + "/stopwatch.pb", stats.SerializeAsString()).ok());
+}
+
+std::string EmptyDir(const std::string& name) {
+  const std::string dir = testing::TempDir() + "/" + name;
+  std::filesystem::remove_all(dir);
+  std::filesystem::create_directories(dir);
+  return dir;
+}
+
+// Quarters, so that sums have no rounding.
+double Seconds(std::mt19937& random) { return static_cast<double>(random() % 40) / 4; }
+
+void AddScopes(std::mt19937& random, int depth, double longest,
+               google::protobuf::RepeatedPtrField<ScopeStats>* scopes) {
+  for (const char* const name : {"step", "loss", "sync"}) {
+    if (random() % 2 == 0) continue;
+    ScopeStats& scope = *scopes->Add();
+    scope.set_name(name);
+    scope.set_count(8 * static_cast<int64_t>(random() % 3));
+    scope.set_inclusive(std::min(Seconds(random), longest));
+    scope.set_exclusive(Seconds(random));
+    if (depth > 0) AddScopes(random, depth - 1, scope.inclusive(), scope.mutable_inner());
+  }
+}
+
+StopwatchStats RandomStats(std::mt19937& random, int rank, int64_t stride) {
+  StopwatchStats stats;
+  stats.set_rank(rank);
+  stats.set_num_warmup_iters(static_cast<int64_t>(random() % 3));
+  stats.set_num_measured_iters(8);
+  Series& iterations = *stats.mutable_iteration_series();
+  iterations.set_stride(random() % 4 == 0 ? 2 * stride : stride);
+  for (size_t left = random() % 9; left > 0; --left)
+    iterations.add_seconds(static_cast<float>(Seconds(random)));
+  for (const char* const name : {"step", "loss", "sync"}) {
+    if (random() % 4 == 0) continue;
+    Measurement& measurement = *stats.add_measurements();
+    measurement.set_name(name);
+    measurement.set_collective(random() % 2 == 0);
+    measurement.mutable_per_iteration()->set_total(Seconds(random));
+    measurement.mutable_per_interval()->set_count(16);
+    measurement.mutable_series()->set_stride(random() % 4 == 0 ? 5 : iterations.stride());
+    for (size_t left = random() % 9; left > 0; --left)
+      measurement.mutable_series()->add_seconds(static_cast<float>(Seconds(random) / 4));
+  }
+  if (random() % 2 == 0) AddScopes(random, 2, 100, stats.mutable_scopes());
+  return stats;
+}
+
+bool IsCollective(const StopwatchStats& stats, const std::string& name) {
+  return std::any_of(stats.measurements().begin(), stats.measurements().end(),
+                     [&](const Measurement& of) { return of.name() == name && of.collective(); });
+}
+
+// A collective measurement counts where it lies in no other, if it is known what lies in what.
+bool LiesOutermost(const StopwatchStats& stats, const google::protobuf::RepeatedPtrField<ScopeStats>& scopes,
+                   const std::string& name) {
+  return std::any_of(scopes.begin(), scopes.end(), [&](const ScopeStats& scope) {
+    if (IsCollective(stats, scope.name())) return scope.name() == name;
+    return LiesOutermost(stats, scope.inner(), name);
+  });
+}
+
+double Waiting(const StopwatchStats& stats, int k) {
+  double waiting = 0;
+  for (const Measurement& of : stats.measurements()) {
+    const bool counts =
+        of.collective() && (stats.scopes().empty() || LiesOutermost(stats, stats.scopes(), of.name()));
+    if (counts && of.series().stride() == stats.iteration_series().stride() && k < of.series().seconds_size())
+      waiting += of.series().seconds(k);
+  }
+  return std::min<double>(waiting, stats.iteration_series().seconds(k));
+}
+
+struct ScopeOfRanks {
+  GridScope scope;
+  std::map<int, double> rows;
+};
+
+void AddTo(const StopwatchStats& stats, const google::protobuf::RepeatedPtrField<ScopeStats>& scopes,
+           const std::string& path, std::map<std::string, ScopeOfRanks>& all) {
+  for (const ScopeStats& of : scopes) {
+    ScopeOfRanks& to = all[absl::StrCat(path, "/", of.name())];
+    const double seconds = of.inclusive() / 8;
+    to.scope.set_collective(to.scope.collective() || IsCollective(stats, of.name()));
+    to.scope.set_ranks(to.scope.ranks() + 1);
+    to.scope.set_seconds(to.scope.seconds() + seconds);
+    to.scope.set_own_seconds(to.scope.own_seconds() + of.exclusive() / 8);
+    to.scope.set_per_iteration(to.scope.per_iteration() + static_cast<double>(of.count()) / 8);
+    if (to.rows.empty() || seconds > to.scope.longest()) {
+      to.scope.set_longest(seconds);
+      to.scope.set_longest_rank(stats.rank());
+    }
+    to.rows[stats.rank()] = seconds;
+    AddTo(stats, of.inner(), absl::StrCat(path, "/", of.name()), all);
+  }
+}
+
+TEST(RankGrid, IsWhatEachRankDidInEachIteration) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 300; ++trial) {
+    const std::string run_dir = EmptyDir("grid");
+    const int num_ranks = 1 + static_cast<int>(random() % 4);
+    const int64_t stride = 1 + static_cast<int64_t>(random() % 3);
+    const auto span = [](const StopwatchStats& stats) {
+      return stats.iteration_series().seconds_size() * stats.iteration_series().stride();
+    };
+    std::map<int, StopwatchStats> known;
+    StopwatchStats base;
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      const StopwatchStats stats = RandomStats(random, rank, stride);
+      if (random() % 5 == 0) continue;
+      WriteStats(run_dir, stats);
+      if (span(stats) == 0) continue;
+      known[rank] = stats;
+      if (span(stats) > span(base)) base = stats;
+    }
+    const absl::StatusOr<RankGrid> found = ReadRankGrid(run_dir, num_ranks, 100);
+    ASSERT_EQ(found.ok(), !known.empty());
+    if (known.empty()) continue;
+    const int64_t kept = base.iteration_series().stride(), first = 100 + base.num_warmup_iters();
+    const size_t num_columns = base.iteration_series().seconds_size();
+    ASSERT_EQ(found->rows.size(), num_ranks);
+    ASSERT_EQ(found->columns.size(), num_columns);
+    EXPECT_EQ(found->stride, kept);
+    std::map<std::string, ScopeOfRanks> scopes;
+    std::vector<std::tuple<double, size_t, int, double>> outliers;  // seconds, place, rank, work
+    for (size_t column = 0; column < num_columns; ++column) {
+      const GridColumn& of = found->columns[column];
+      EXPECT_EQ(of.first(), first + static_cast<int64_t>(column) * kept);
+      std::vector<double> all;
+      double most_work = -1;
+      int most_work_rank = -1;
+      for (int rank = 0; rank < num_ranks; ++rank) {
+        // The iterations of a rank that lie in this column.
+        std::vector<std::pair<double, double>> work_and_waiting;
+        for (int k = 0; known.count(rank) > 0 && k < known[rank].iteration_series().seconds_size(); ++k) {
+          const Series& series = known[rank].iteration_series();
+          if (k * series.stride() / kept != static_cast<int64_t>(column)) continue;
+          const double waiting = Waiting(known[rank], k), work = series.seconds(k) - waiting;
+          work_and_waiting.emplace_back(work, waiting);
+          all.push_back(series.seconds(k));
+          if (work > most_work) std::tie(most_work, most_work_rank) = std::pair(work, rank);
+        }
+        const size_t cell = rank * num_columns + column;
+        double work = 0, waiting = 0;
+        for (const auto& [one, other] : work_and_waiting) work += one, waiting += other;
+        const auto count = static_cast<double>(work_and_waiting.size());
+        ASSERT_EQ(std::isnan(found->work[cell]), count == 0) << trial;
+        if (count == 0) continue;
+        EXPECT_EQ(found->work[cell], work / count);
+        EXPECT_EQ(found->waiting[cell], waiting / count);
+      }
+      ASSERT_EQ(std::isnan(of.mean()), all.empty());
+      if (all.empty()) continue;
+      double sum = 0;
+      for (const double seconds : all) sum += seconds;
+      EXPECT_EQ(of.shortest(), *std::min_element(all.begin(), all.end()));
+      EXPECT_EQ(of.longest(), *std::max_element(all.begin(), all.end()));
+      EXPECT_DOUBLE_EQ(of.mean(), sum / static_cast<double>(all.size()));
+      if (of.longest() > found->outlier_limit)
+        outliers.emplace_back(-of.longest(), column, most_work_rank, most_work);
+    }
+    std::sort(outliers.begin(), outliers.end());
+    ASSERT_EQ(found->outliers.size(), outliers.size());
+    for (size_t i = 0; i < outliers.size(); ++i) {
+      const auto& [seconds, column, rank, work] = outliers[i];
+      EXPECT_EQ(found->outliers[i].seconds(), -seconds);
+      EXPECT_EQ(found->outliers[i].iteration(), first + static_cast<int64_t>(column) * kept);
+      EXPECT_EQ(found->outliers[i].rank(), rank);
+      EXPECT_EQ(found->outliers[i].work_seconds(), work);
+    }
+    for (const auto& [rank, stats] : known) {
+      auto tree = stats.scopes();
+      for (int i = 0; stats.scopes().empty() && i < stats.measurements_size(); ++i) {
+        ScopeStats& flat = *tree.Add();
+        flat.set_name(stats.measurements(i).name());
+        flat.set_count(16);
+        flat.set_inclusive(stats.measurements(i).per_iteration().total());
+        flat.set_exclusive(flat.inclusive());
+      }
+      AddTo(stats, tree, "", scopes);
+    }
+    std::vector<std::string> paths;
+    EXPECT_EQ(found->num_scopes_left_out, 0);
+    ASSERT_EQ(found->scopes.size(), scopes.size());
+    for (const GridScope& of : found->scopes) {
+      paths.push_back(absl::StrCat(of.parent() < 0 ? "" : paths.at(of.parent()), "/", of.name()));
+      ASSERT_EQ(scopes.count(paths.back()), 1) << paths.back();
+      const ScopeOfRanks& expected = scopes[paths.back()];
+      const auto ranks = static_cast<double>(expected.scope.ranks());
+      EXPECT_EQ(of.collective(), expected.scope.collective());
+      EXPECT_EQ(of.ranks(), expected.scope.ranks());
+      EXPECT_DOUBLE_EQ(of.seconds(), expected.scope.seconds() / ranks);
+      EXPECT_DOUBLE_EQ(of.own_seconds(), expected.scope.own_seconds() / ranks);
+      EXPECT_DOUBLE_EQ(of.per_iteration(), expected.scope.per_iteration() / ranks);
+      EXPECT_EQ(of.longest(), expected.scope.longest());
+      EXPECT_EQ(of.longest_rank(), expected.scope.longest_rank());
+      for (int rank = 0; rank < num_ranks; ++rank) {
+        const auto known_row = expected.rows.find(rank);
+        ASSERT_EQ(std::isnan(of.rows(rank)), known_row == expected.rows.end());
+        if (known_row == expected.rows.end()) continue;
+        EXPECT_EQ(of.rows(rank), known_row->second);
+      }
+    }
+  }
+}
+
+TEST(SlowQuestion, AMonitorIsToldOfNoExcessWhereThatIsNotKnown) {
+  for (const int num_ranks : {1, 3}) {
+    AskedRun run;
+    run.run_dir = EmptyDir("asked");
+    run.info.emplace().set_world_size(num_ranks);
+    ASSERT_TRUE(WriteRunInfo(run.run_dir, *run.info).ok());
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      StopwatchStats stats;
+      stats.set_rank(rank);
+      stats.set_num_measured_iters(10);
+      WriteStats(run.run_dir, stats);
+    }
+    const absl::StatusOr<Findings> findings = SlowQuestion().ask(run);
+    ASSERT_TRUE(findings.ok()) << findings.status();
+    for (const Metric& metric : findings->metrics) {
+      const bool is_excess = metric.name == std::string("ott_slowest_rank_excess_ratio");
+      EXPECT_EQ(metric.samples.size(), is_excess && num_ranks > 1 ? 0 : 1) << metric.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ott::slow
