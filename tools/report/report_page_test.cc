@@ -1,8 +1,6 @@
 // Tests how a report is shown: on a page and a terminal, as JSON, for Prometheus, and in pictures.
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -239,25 +237,6 @@ TEST_F(RunReportTest, ADamagedSampleIsLeftOut) {
   const auto timeline = saved::ReadSampledTimeline(run_dir_ + "/known", {1});
   ASSERT_TRUE(timeline.ok()) << timeline.status();
   EXPECT_EQ(timeline->iterations(timeline->iterations_size() - 1).ranks_size(), 3);
-}
-
-TEST_F(RunReportTest, SeriesOfDamagedNumbersAreNoNumbers) {
-  StopwatchStats stats;
-  stats.set_rank(0);
-  stats.set_num_measured_iters(3);
-  stats.mutable_iteration_series()->set_stride(1);
-  for (const float seconds : {1.0f, std::numeric_limits<float>::quiet_NaN(), -5.0f}) {
-    stats.mutable_iteration_series()->add_seconds(seconds);
-  }
-  slow::RankGridBuilder builder(2, stats, 0);
-  builder.Add(stats);
-  stats.set_rank(7);
-  builder.Add(stats);
-  const slow::RankGrid grid = builder.Finish();
-  ASSERT_EQ(grid.columns.size(), 3u);
-  EXPECT_EQ(grid.columns[0].mean(), 1);
-  EXPECT_TRUE(std::isnan(grid.columns[1].mean()));
-  EXPECT_TRUE(std::isnan(grid.columns[2].longest()));
 }
 
 }  // namespace
