@@ -195,6 +195,15 @@ class ReplicasTest(torch_test.ObservedTestCase):
                     optimizer.step()
         self.assertIn("no longer observed: TimeoutError: rank 1 did not say", said.getvalue())
 
+    def test_ranks_that_are_started_anew_with_the_same_store_find_no_old_address(self):
+        store = dist.distributed_c10d._get_default_store()
+        dist.barrier()
+        before = store.num_keys()
+        dist.barrier()
+        _job.find_ranks()
+        dist.barrier()
+        self.assertEqual(store.num_keys(), before)
+
     def test_a_distributed_module_is_copied_and_saved_as_a_whole(self):
         def train():
             model, optimizer = torch_test.make()

@@ -89,7 +89,18 @@ def find_ranks() -> Any:
     if rank == 0:
         store.set(key, f"{os.environ.get('MASTER_ADDR') or '127.0.0.1'} {_free_port()} {secrets.token_hex(8)}")
     address, port, job = store.get(key).decode().split()
-    return _ott.tcp_ranks(address, int(port), rank, size, _SECONDS_TO_MEET, job)
+    found = _ott.tcp_ranks(address, int(port), rank, size, _SECONDS_TO_MEET, job)
+    if rank == 0:
+        _forget(store, key)
+    return found
+
+
+def _forget(store: Any, key: str) -> None:
+    """All ranks have read it. Ranks that torchrun starts anew may get the same store, and must not take the address for theirs."""
+    try:
+        store.delete_key(key)
+    except RuntimeError:
+        pass  # of a kind of store that cannot, which no other start gets
 
 
 def rank() -> int:
