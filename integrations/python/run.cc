@@ -178,14 +178,15 @@ Config ConfigFrom(const std::optional<std::string>& path, const std::optional<st
 // A TrainingRun for Python.
 class Run {
  public:
-  Run(std::shared_ptr<Ranks> ranks, const Config& config) : ranks_(std::move(ranks)) {
+  Run(std::shared_ptr<Ranks> ranks, const Config& config, const std::string& directory)
+      : ranks_(std::move(ranks)) {
     Communicator& communicator = ranks_->Get();
     UseDumper();
     if (config.stopwatch().device_sync() != DEVICE_SYNC_NONE || config.nvtx().sync_on_push() ||
         config.nvtx().sync_on_pop()) {
       LetOthersRunWhileMeasuring();
     }
-    run_ = Check(WithoutGil([&] { return TrainingRun::Start(communicator, config); }));
+    run_ = Check(WithoutGil([&] { return TrainingRun::Start(communicator, config, directory); }));
   }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -315,8 +316,8 @@ void DefineRun(py::module_& module) {
   });
   py::class_<Run>(module, "TrainingRun")
       .def(py::init([](std::shared_ptr<Ranks> ranks, const std::optional<std::string>& path,
-                       const std::optional<std::string>& json) {
-        return std::make_unique<Run>(std::move(ranks), ConfigFrom(path, json));
+                       const std::optional<std::string>& json, const std::string& directory) {
+        return std::make_unique<Run>(std::move(ranks), ConfigFrom(path, json), directory);
       }))
       .def("metric", &Run::Metric)
       .def("finish_iter", &Run::FinishIter)

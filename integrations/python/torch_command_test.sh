@@ -44,6 +44,12 @@ for method in spawn fork; do
     die "replicas were not checked that torch.multiprocessing started ($method)"
 done
 
+# The run lies where the program was started, and all its ranks are in it.
+ranks moved.log "$torchrun" 2 env OTT_RUN_DIR=run5 python3 -P -m optim_test_tools "$program" chdir || die "a program that changes its directory failed"
+[[ $(learned plain2.log) == "$(learned moved.log)" ]] || die "observation changed what is learned in another directory"
+[[ -s run5/rank_00000/stopwatch.pb && -s run5/rank_00001/stopwatch.pb ]] || die "ranks in other directories left nothing"
+grep -q 'ott report run5`' moved.log || die "the run is told to lie elsewhere"
+
 # Traces that the program writes by torch.profiler are the run's.
 ranks profiled.log "$torchrun" 2 env OTT_RUN_DIR=run4 python3 -P -m optim_test_tools "$program" profile ||
   die "the program failed under torch.profiler and observation"

@@ -1,5 +1,5 @@
-"""A training that knows nothing of observation: torch_program_for_test.py [fail | spawn | fork | profile]. Prints what it learned;
-profile: under torch.profiler."""
+"""A training that knows nothing of observation: torch_program_for_test.py [fail | spawn | fork | profile | chdir]. Prints what it learned;
+profile: under torch.profiler; chdir: in another directory."""
 
 import hashlib
 import os
@@ -55,6 +55,8 @@ if __name__ == "__main__":
         sys.exit()
     if "RANK" in os.environ:
         torch.distributed.init_process_group("gloo")
+    if sys.argv[1:] == ["chdir"]:
+        os.chdir(tempfile.mkdtemp(dir=os.getcwd()))
     if sys.argv[1:] == ["profile"]:
         print(profiled("RANK" in os.environ), flush=True)
     else:

@@ -25,8 +25,17 @@
 namespace ott {
 namespace {
 
-// Rank 0's part. Returns which directory it is.
-absl::StatusOr<std::string> ClaimDirectory(const Communicator& ranks, const Config& config) {
+std::string AbsoluteIn(const std::string& directory, const std::string& path) {
+  if (path.empty()) return path;
+  std::error_code error;
+  const std::string absolute =
+      std::filesystem::absolute(std::filesystem::path(directory) / path, error).string();
+  return error ? path : absolute;
+}
+
+// Rank 0's part. Returns what comes behind the configured directory in the one that it is.
+absl::StatusOr<std::string> ClaimAttempt(const Communicator& ranks, const Config& config,
+                                         const std::string& directory) {
   RunInfo info;
   info.set_version(kVersion);
   info.set_world_size(ranks.size());
@@ -35,11 +44,14 @@ absl::StatusOr<std::string> ClaimDirectory(const Communicator& ranks, const Conf
   info.set_started(absl::FormatTime(absl::RFC3339_sec, absl::Now(), absl::UTCTimeZone()));
   info.set_cpu(CpuModel());
   if (const std::optional<SlurmTask> task = SlurmTaskFromEnvironment()) info.set_job(task->Name());
-  OTT_ASSIGN_OR_RETURN(std::string dir, ClaimRunDirectory(config.run_dir(), info));
-  if (dir != config.run_dir()) {
-    PrintLines(absl::StrCat("ott: ", config.run_dir(), " holds a run already; this one is in ", dir, "\n"));
+  const std::string configured = AbsoluteIn(directory, config.run_dir());
+  OTT_ASSIGN_OR_RETURN(const std::string dir, ClaimRunDirectory(configured, info));
+  const std::string attempt = dir.substr(configured.size());
+  if (!attempt.empty()) {
+    PrintLines(absl::StrCat("ott: ", config.run_dir(), " holds a run already; this one is in ",
+                            config.run_dir(), attempt, "\n"));
   }
-  return dir;
+  return attempt;
 }
 
 // Returns true for files of a rank that are of one start: they would be mixed with those of the next one.
@@ -74,15 +86,24 @@ absl::Status SetAside(const std::string& run_dir, int rank) {
 
 }  // namespace
 
-absl::Status PrepareDirectories(RunFrame& frame) {
+absl::Status PrepareDirectories(RunFrame& frame, const std::string& directory) {
   Communicator& ranks = frame.ranks;
-  absl::StatusOr<std::string> dir = frame.config.run_dir();
-  if (ranks.rank() == 0) dir = ClaimDirectory(ranks, frame.config);
-  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, dir.status(), frame.PreparationDeadline()));
-  OTT_RETURN_IF_ERROR(ranks.Broadcast(0, &*dir, frame.NextDeadline()));
-  frame.config.set_run_dir(*dir);
-  const absl::Status made = MakeDirectories(RankDirectory(frame.config.run_dir(), ranks.rank()));
-  if (made.ok()) frame.NoteUnwritten(SetAside(*dir, ranks.rank()));
+  absl::StatusOr<std::string> attempt = "";
+  if (ranks.rank() == 0) attempt = ClaimAttempt(ranks, frame.config, directory);
+  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, attempt.status(), frame.PreparationDeadline()));
+  OTT_RETURN_IF_ERROR(ranks.Broadcast(0, &*attempt, frame.NextDeadline()));
+  const std::string dir = AbsoluteIn(directory, frame.config.run_dir()) + *attempt;
+  frame.config.set_run_dir(dir);
+  if (frame.config.has_cross_check()) {
+    CrossCheckConfig& check = *frame.config.mutable_cross_check();
+    check.set_reference_run(AbsoluteIn(directory, check.reference_run()));
+  }
+  if (frame.config.has_dump()) {
+    DumpConfig& dump = *frame.config.mutable_dump();
+    dump.set_reference_run(AbsoluteIn(directory, dump.reference_run()));
+  }
+  const absl::Status made = MakeDirectories(RankDirectory(dir, ranks.rank()));
+  if (made.ok()) frame.NoteUnwritten(SetAside(dir, ranks.rank()));
   return AgreeOnStatus(ranks, made, frame.PreparationDeadline());
 }
 

@@ -92,9 +92,10 @@ TrainingRun::TrainingRun(Communicator& ranks, const Config& config)
     : frame_(new RunFrame{ranks, config, TimeoutOf(config), RankMeshes(ranks.size()), {}}),
       iteration_(config.start_iteration()) {}
 
-absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ranks, const Config& config) {
+absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ranks, const Config& config,
+                                                                const std::string& directory) {
   std::unique_ptr<TrainingRun> run(new TrainingRun(ranks, config));
-  OTT_RETURN_IF_ERROR(run->Prepare());
+  OTT_RETURN_IF_ERROR(run->Prepare(directory));
   return run;
 }
 
@@ -107,7 +108,7 @@ TrainingRun::~TrainingRun() {
   for (auto disable = disable_.rbegin(); disable != disable_.rend(); ++disable) (*disable)();
 }
 
-absl::Status TrainingRun::Prepare() {
+absl::Status TrainingRun::Prepare(const std::string& directory) {
   Communicator& ranks = frame_->ranks;
   const Config& config = frame_->config;
   // A rank with another configuration would leave out calls for which the others wait.
@@ -124,7 +125,7 @@ absl::Status TrainingRun::Prepare() {
   absl::Status checked = CheckConfig(config);
   checked.Update(ReadMeshes(*frame_));
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, checked, frame_->NextDeadline()));
-  if (!config.run_dir().empty()) OTT_RETURN_IF_ERROR(PrepareDirectories(*frame_));
+  if (!config.run_dir().empty()) OTT_RETURN_IF_ERROR(PrepareDirectories(*frame_, directory));
   const absl::Status enabled = EnableHelpers();
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, enabled, frame_->PreparationDeadline()));
   if (recorder_ != nullptr && config.hang().after_seconds() > 0) OTT_RETURN_IF_ERROR(recorder_->Exchange());

@@ -53,8 +53,10 @@ class TrainingRun {
   // Prepares the run directory and enables the helpers. The communicator must outlive the run. Where run_dir
   // holds a run already, this one is in an attempt_N below it, or with a start_iteration goes on in it
   // (ClaimRunDirectory). FAILED_PRECONDITION if a helper is enabled already; INVALID_ARGUMENT for a Config
-  // that asks for files without run_dir; the error of one rank is returned on all.
-  static absl::StatusOr<std::unique_ptr<TrainingRun>> Start(Communicator& ranks, const Config& config);
+  // that asks for files without run_dir; the error of one rank is returned on all. Relative directories of
+  // the Config lie in `directory`; empty: in the current one. The program may change to another one later.
+  static absl::StatusOr<std::unique_ptr<TrainingRun>> Start(Communicator& ranks, const Config& config,
+                                                            const std::string& directory = "");
 
   TrainingRun(const TrainingRun&) = delete;
   TrainingRun& operator=(const TrainingRun&) = delete;
@@ -105,7 +107,7 @@ class TrainingRun {
  private:
   TrainingRun(Communicator& ranks, const Config& config);
 
-  absl::Status Prepare();
+  absl::Status Prepare(const std::string& directory);
   absl::Status EnableHelpers();
   absl::Status AlignClock();
   // Has tensors taken and operations logged if this iteration is selected.

@@ -71,6 +71,27 @@ class TrainingRunTest : public ::testing::Test {
   Config config_;
 };
 
+TEST_F(TrainingRunTest, StaysInItsDirectoryThoughTheProgramChangesToAnotherOne) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  const std::filesystem::path other = dir_ + "_other_" + std::to_string(Rank());
+  std::filesystem::create_directory(other);
+  config_.set_run_dir("run");
+  config_.mutable_cross_check()->set_reference_run("reference");
+  for (const std::string& directory : {std::string(), std::string(std::getenv("TEST_TMPDIR"))}) {
+    std::filesystem::current_path(directory.empty() ? std::getenv("TEST_TMPDIR") : other.string());
+    auto run = TrainingRun::Start(TestRanks(), config_, directory);
+    ASSERT_TRUE(run.ok()) << run.status();
+    std::filesystem::current_path(other);
+    EXPECT_EQ((*run)->run_dir(), directory.empty() ? dir_ : dir_ + "/attempt_2");
+    ASSERT_TRUE(AddWeights(1).ok());
+    ASSERT_TRUE((*run)->FinishIter().ok());
+    ASSERT_TRUE((*run)->Finish().ok());
+    EXPECT_TRUE(std::filesystem::exists(RankDirectory((*run)->run_dir(), Rank()) + "/stopwatch.pb"));
+    EXPECT_TRUE(std::filesystem::is_empty(other));
+  }
+  std::filesystem::current_path(before);
+}
+
 TEST_F(TrainingRunTest, LeavesStatisticsDumpsAndVerdictsOfEachRank) {
   const auto run = Start();
   ASSERT_NE(run, nullptr);

@@ -90,12 +90,14 @@ class TrainingRun:
         self,
         config: Union[None, str, "os.PathLike[str]", Mapping[str, Any]] = None,
         ranks: Union[None, Ranks, Any] = None,
+        directory: str = "",
     ):
         """
         Args:
             config: the file of an ott.Config as protobuf text, or its fields in a dict (core/base/config.proto); None: the
                 file that OTT_CONFIG names, or nothing if it is unset.
             ranks: what ott.ranks() returned or takes.
+            directory: that relative directories of the configuration lie in; empty: the current one, whatever it is later.
 
         Raises:
             ott.InvalidArgumentError: no such configuration; the message names file, line or field.
@@ -108,7 +110,7 @@ class TrainingRun:
         elif config is not None:
             path = os.fspath(config)
         self.ranks = ranks if isinstance(ranks, Ranks) else globals()["ranks"](ranks)
-        self._run = _ott.TrainingRun(self.ranks, path, text)
+        self._run = _ott.TrainingRun(self.ranks, path, text, directory)
         self._finished = False
         _live_runs.add(self)
 

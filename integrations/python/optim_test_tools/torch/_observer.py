@@ -48,6 +48,7 @@ class Observer:
         self._activations = activations
         self._name = name
         self._process = os.getpid()
+        self._directory = os.getcwd()  # in which the run lies, though the program changes to another one
         self._thread: Optional[int] = None
         self._patches = _hooks.Patches(self.fail)
         self._said: List[str] = []
@@ -215,7 +216,7 @@ class Observer:
                 self.models.add_root(root)
             pipeline = _job.ranks_of_stages(schedule or _job.schedule_that_calls())
             config = _job.make_config(self._config, self._name, root, job.size, self, pipeline)
-            self._run = TrainingRun(config, job)
+            self._run = TrainingRun(config, job, self._directory)
             self._run.on_hang(self._keep_stacks)
             self._traces.begin(self._run.run_dir, job.rank)
             self.sound.start(self._run.run_dir, job, config, self.say)
@@ -249,7 +250,7 @@ class Observer:
         self._say_what_is_unsound()
         if self._steps.num == 0:
             self.say("no iteration was seen: they end with the step of an optimizer, which torch.compile() hides")
-        self.say(f"`ott report {self._run.run_dir}` tells more")
+        self.say(f"`ott report {self._shown(self._run.run_dir)}` tells more")
 
     def _say_what_is_unsound(self) -> None:
         """Prints what the records of all ranks add up to, which are written by now."""
@@ -258,6 +259,11 @@ class Observer:
             text = _ott.describe_unsound(self._run.run_dir)
             if text:
                 print(f"ott: NOT SOUND\n{text}", end="", file=sys.stderr, flush=True)
+
+    def _shown(self, path: str) -> str:
+        """As seen from where the program was started."""
+        relative = os.path.relpath(path, self._directory)
+        return path if relative.startswith(os.pardir) else relative
 
     def forget(self) -> None:
         """In a forked process, which is no rank."""
