@@ -722,7 +722,7 @@ class TorchTest(ObservedTestCase):
                 optimizer.step()
             return digest(stages[RANK])
 
-        observed = self.check("pipeline", train, 3, backward=6, optimizer=3)
+        observed = self.check("pipeline", train, 3, backward=6, optimizer=3, **{"dist.wait": 0})
         with open(os.path.join(observed.dir, "run.json"), encoding="utf-8") as file:
             self.assertEqual(json.load(file)["config"]["stopwatch"]["work_differs_along"], ["pipeline"])
 
@@ -776,9 +776,12 @@ class TorchTest(ObservedTestCase):
             "blocking": lambda: train(dist.send, dist.recv),
             "started": lambda: train(lambda *of: dist.isend(*of).wait(), lambda *of: dist.irecv(*of).wait()),
         }
+        names = {"blocking": ("dist.send", "dist.recv"), "started": ("dist.isend", "dist.irecv")}
+        messages = 2 if 0 < RANK < WORLD - 1 else 1 if WORLD > 1 else 0
         for name, run in calls.items():
             with self.subTest(name):
-                self.check(f"stages_{name}", run, 3, forward=3, backward=3, optimizer=3)
+                counts = {measurement: 3 * messages for measurement in names[name]}
+                self.check(f"stages_{name}", run, 3, forward=3, backward=3, optimizer=3, **counts)
 
 
 def main():

@@ -55,12 +55,14 @@ _FUNCTIONAL = {
     "reduce_scatter_single",
     "reduce_scatter_tensor",
 }
-# PyTorch tells isend and irecv by identity, so they stay; their waits are seen.
-_PEERS = {"send": "send", "recv": "receive"}
+# PyTorch tells isend and irecv by identity, so they stay; they are measured where their results are waited for.
+_PEERS = {"send": "send", "recv": "receive", "isend": "send", "irecv": "receive"}
+# c10d::OpType of messages, which is a number in Python: SEND, RECV, RECVANYSOURCE.
+_MESSAGES = {12: "isend", 13: "irecv", 14: "irecv"}
 
 # Those that a stage of a pipeline written by hand begins with, while the stage before waits in its first forward pass. So does the
 # wait for what irecv() gets.
-_BETWEEN_STAGES = {*_PEERS, "batch_isend_irecv"}
+_BETWEEN_STAGES = {"send", "recv", "batch_isend_irecv"}
 
 # Why replicas may differ, as those of local SGD do between two averages.
 OWN_HOOK = "a communication hook of the program's own decides what replicas share"
@@ -92,17 +94,21 @@ class Collectives:
         self._own_hooks = _hooks.WeakIds()
         self._hooked = _hooks.WeakIds()
         self._reducers: "weakref.WeakKeyDictionary[Any, _Reducer]" = weakref.WeakKeyDictionary()
+        # What isend() and irecv() gave out: the call and the peer.
+        self._messages: "weakref.WeakKeyDictionary[Any, Tuple[str, int]]" = weakref.WeakKeyDictionary()
 
     def install(self, patches: _hooks.Patches) -> None:
         distributed = sys.modules.get("torch.distributed")
         if distributed is None or not distributed.is_available():
             return
         c10d = sys.modules["torch.distributed.distributed_c10d"]
-        for name in sorted(_SYNCHRONIZING | _OTHERS | set(_PEERS)):
+        for name in sorted(_SYNCHRONIZING | _OTHERS | {"send", "recv"}):
             if hasattr(distributed, name):
                 patches.wrap(distributed, name, self._around(name), also=(c10d,))
         if hasattr(distributed, "Work"):
             patches.wrap(distributed.Work, "wait", self._around("wait"))
+            patches.wrap(distributed.ProcessGroup, "send", self._around_message("isend"))
+            patches.wrap(distributed.ProcessGroup, "recv", self._around_message("irecv"))
         functional = sys.modules.get("torch.distributed._functional_collectives")
         if functional is not None:
             for name in sorted(_FUNCTIONAL):
@@ -128,7 +134,8 @@ class Collectives:
             is_async = self._is_async(name, original.function, args, kwargs)
             if is_async and self._in_own_hook:
                 return original(*args, **kwargs)
-            measurement = self._prepare(name, args, kwargs, is_functional, is_async)
+            called, peer = self._message(args[0]) if name == "wait" and not is_functional else (name, -1)
+            measurement = self._prepare(called, args, kwargs, is_functional, is_async, peer)
             operations = self._observer.operations
             operation = None
             if operations.is_on and not is_async and name not in _PEERS and not is_functional:
@@ -158,24 +165,45 @@ class Collectives:
         place = self._places_of_async_op[name]
         return bool(args[place] if len(args) > place else kwargs.get("async_op"))
 
-    def _prepare(self, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any], is_functional: bool, is_async: bool) -> str:
+    def _around_message(self, name: str) -> Any:
+        """Of the methods that isend() and irecv() call, with the peer's rank in the group."""
+
+        def call(original: Any, *args: Any, **kwargs: Any) -> Any:
+            work = original(*args, **kwargs)
+            if work is not None and len(args) > 2:
+                self._messages[work] = name, group_ranks(args[0])[args[2]]
+            return work
+
+        return call
+
+    def _message(self, work: Any) -> Tuple[str, int]:
+        """Returns "isend" or "irecv" and the peer, -1 if that is not known; or "wait", of what is none of both."""
+        try:
+            return self._messages.get(work) or (_MESSAGES.get(work._get_op_type(), "wait"), -1)
+        except (AttributeError, RuntimeError, TypeError):  # PyTorch 1.13 has no _get_op_type()
+            return "wait", -1
+
+    def _prepare(
+        self, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any], is_functional: bool, is_async: bool, peer: int
+    ) -> str:
         """The measurement's name, of which the flight recorder knows group and size by now."""
         group, ranks, waits = self._group_of(args, kwargs, is_functional)
         measurement = "dist." + name.strip("_") + (f" of ranks {group}" if group else "")
         asynchronous = is_async or name == "wait" or is_functional
         if name != "wait" and name not in _PEERS and name != "batch_isend_irecv":
             self._observer.sound.collective(name.strip("_"), group, ranks, args, kwargs)
-        if asynchronous and name != "wait":
+        if asynchronous and name != "wait" and name not in _PEERS:
             measurement += " (async)"
         measurement = sys.intern(measurement)
         size = -1
         if name in _SYNCHRONIZING and not name.endswith("object"):
             size = sum(t.numel() * t.element_size() for t in _hooks.tensors_in(list(args[:1])))
-        peer, role = -1, _PEERS.get(name, "collective")
-        if name in _PEERS:
+        # Each rank calls batch_isend_irecv as often as it has messages, and meets nobody there.
+        role = "work" if name == "batch_isend_irecv" else _PEERS.get(name, "collective")
+        if name in ("send", "recv"):
             peer = next((value for value in (*args[1:2], kwargs.get("dst"), kwargs.get("src")) if value is not None), -1)
-            if not isinstance(peer, int) or peer < 0:
-                peer, role = -1, "work"  # from whomever it comes
+        if name in _PEERS and (not isinstance(peer, int) or peer < 0):
+            peer, role = -1, "work"  # from whomever it comes
         synchronizes = name in _SYNCHRONIZING and waits and not asynchronous
         told = (group, size, peer, synchronizes)
         if self._told.get(measurement) != told:
