@@ -372,6 +372,9 @@ untimed |
 | ended moves | finished
   CANNOT_TELL
   says the job ended before its training did
+| ended | ended @load
+  CANNOT_TELL
+  says nothing moved before the end, and no rank waited in a measurement that is known to be collective; rank
 | finished | finished
   NOT_HANGING
   says not hanging: all ranks have finished

@@ -269,6 +269,11 @@ void HangAnalyzer::AnswerWithoutWaiters() {
     AddOutside(places.begin()->second, "");
     verdict_.set_answer(HangVerdict::HANGING);
     verdict_.set_verdict(verdict_.causes(0).text());
+  } else if (num_working > 0 && all_stand) {
+    verdict_.set_verdict(absl::StrCat(
+        "cannot tell: nothing ", num_ended > 0 ? "moved before the end" : "moves", ", and no rank ",
+        num_ended > 0 ? "waited" : "waits", " in a measurement that is known to be collective; ",
+        DescribeRanks(job_, places.begin()->second), " ", DescribePlace(job_, places.begin()->second[0])));
   } else if (num_ended > 0 && !termination_.empty()) {
     verdict_.set_answer(HangVerdict::NOT_HANGING);
     verdict_.set_verdict(absl::StrCat("not hanging: ", termination_, ", and no rank had waited for long"));
@@ -276,10 +281,6 @@ void HangAnalyzer::AnswerWithoutWaiters() {
     verdict_.set_verdict(
         "cannot tell: the job ended before its training did, all ranks fell silent together, and none had "
         "waited for long");
-  } else if (num_working > 0 && all_stand) {
-    verdict_.set_verdict(absl::StrCat(
-        "cannot tell: nothing moves, and no rank waits in a measurement that is known to be collective; ",
-        DescribeRanks(job_, places.begin()->second), " ", DescribePlace(job_, places.begin()->second[0])));
   } else if (!job_.has_times && size() < 2) {
     verdict_.set_verdict("cannot tell: the dump of one rank does not say what others wait for");
   } else {
