@@ -46,7 +46,7 @@ class Judge {
       answer_.set_verdict(WHAT_IF_CANNOT_TELL);
       answer_.set_conclusion(
           "cannot tell: no measurement is known in which ranks wait for each other: none is named as "
-          "collective, or devices wait beside the hosts");
+          "collective, or it does not tell for whom, as messages of a pipeline and waits of devices do not");
       return;
     }
     if (!job_.unmatched.empty()) {
