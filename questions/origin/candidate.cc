@@ -1,6 +1,7 @@
 #include "ott/questions/origin/candidate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -14,6 +15,28 @@ std::string DescribeWriter(const LoggedOps& ops, int64_t writer) {
   const OpDefinition& definition = ops.ops[writer].definition();
   return absl::StrCat(DescribeOperation(definition), " in iteration ",
                       IterationOf(ops, static_cast<size_t>(writer)));
+}
+
+// Returns the last operation before `reader` that wrote the elements of this tensor in another shape or
+// order, as digests do not tell and views are not logged; -1: none.
+int64_t WriterOfView(const LoggedOps& ops, size_t reader, int tensor) {
+  constexpr double kOtherOrder = 1e-6;
+  const LoggedOp& read = ops.ops[reader];
+  const OpTensorDefinition& definition = read.definition().tensors[tensor];
+  const double norm = read.norm(tensor);
+  if (!read.is_known(tensor) || !(norm > 0) || !std::isfinite(norm)) return -1;
+  for (auto op = static_cast<int64_t>(reader) - 1; op >= 0; --op) {
+    const LoggedOp& other = ops.ops[op];
+    for (int i = 0; i < other.num_tensors(); ++i) {
+      const OpTensorDefinition& written = other.definition().tensors[i];
+      if (written.is_output && written.num_elements == definition.num_elements &&
+          written.dtype == definition.dtype && other.max_abs(i) == read.max_abs(tensor) &&
+          std::abs(other.norm(i) - norm) <= kOtherOrder * norm) {
+        return op;
+      }
+    }
+  }
+  return -1;
 }
 
 // Says since when it may have come, if the iterations before that of an operation of b were not logged.
@@ -74,7 +97,13 @@ Candidate ExplainInput(const AlignedOps& aligned, const OpPair& pair, const Tens
   }
   const std::string by_a = DescribeWriter(*aligned.a, writers.a);
   const std::string by_b = DescribeWriter(*aligned.b, writers.b);
-  if (writers.a < 0 && writers.b < 0) {
+  const int64_t viewed =
+      writers.a < 0 && writers.b < 0 && tensor.a >= 0 ? WriterOfView(*aligned.a, pair.a, tensor.a) : -1;
+  if (viewed >= 0) {
+    candidate.last_written_by = DescribeWriter(*aligned.a, viewed);
+    candidate.detail = absl::StrCat("it is no view of what ", candidate.last_written_by,
+                                    " wrote, as in the reference: something that is not logged wrote it");
+  } else if (writers.a < 0 && writers.b < 0) {
     candidate.detail = absl::StrCat("no operation that was logged made it, in either run",
                                     DescribeUnlogged(aligned, pair.b));
   } else if (writers.a >= 0 && writers.b >= 0) {

@@ -51,7 +51,7 @@ struct Compared {
 // Returns true if two ranks found the same.
 bool IsSame(const Candidate& a, const Candidate& b) {
   return a.kind == b.kind && a.iteration == b.iteration && a.tensor == b.tensor &&
-         IsSameOperation(a.op->definition(), b.op->definition());
+         a.last_written_by == b.last_written_by && IsSameOperation(a.op->definition(), b.op->definition());
 }
 
 // Adds what only one of the runs has, so that nothing was compared with it.

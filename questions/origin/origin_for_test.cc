@@ -1,5 +1,6 @@
 #include "ott/questions/origin/origin_for_test.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 #include <type_traits>
@@ -115,8 +116,10 @@ void WriteRun(const std::string& run_dir, const std::vector<std::string>& ranks)
           if (name > 0) op.module = word.substr(0, name - 1);
         } else {
           const bool is_lost = word == "?";
-          (is_output ? op.outputs : op.inputs)
-              .push_back({{is_lost ? 0 : std::stof(word), 1, 2, 3}, "", DType::kFloat32, is_lost});
+          const bool is_view = word[0] == '~';
+          std::vector<float> elements = {is_lost ? 0 : std::stof(word.substr(is_view ? 1 : 0)), 1, 2, 3};
+          if (is_view) std::reverse(elements.begin(), elements.end());
+          (is_output ? op.outputs : op.inputs).push_back({elements, "", DType::kFloat32, is_lost});
         }
       }
       if (!op.name.empty()) log.Op(op);

@@ -114,6 +114,14 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
             {"use 1 > 9; step! 2 > 3; @1; use 3 > 4; step! 3 > 5; @2; use 3 > 4; step! 5 > 7"},
             "INPUT use in 2 on 0: input0; it is what step in iteration 0 wrote; in the reference it is what "
             "step in iteration 1 wrote; last step in iteration 0"},
+           // Views are not logged, and digests do not tell what they are of.
+           {{"linear 10 > 30; softmax ~30 > 60"},
+            {"linear 10 > 30; softmax ~31 > 61"},
+            "INPUT softmax in 0 on 0: input0; it is no view of what linear in iteration 0 wrote, as in the "
+            "reference: something that is not logged wrote it; last linear in iteration 0"},
+           {{"linear 10 > 30; softmax ~10 > 60"},
+            {"linear 10 > 30; softmax ~11 > 61"},
+            "INPUT softmax in 0 on 0: input0; no operation that was logged made it, in either run"},
            // What came in iterations that were not logged is nobody's.
            {{"linear 5 > 10; @10; linear 5 > 10"},
             {"linear 5 > 10; @10; linear 6 > 12"},
@@ -137,6 +145,11 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
            {{"sum& 5 > 10", "sum& 5 > 10"},
             {"sum& 5 > 11", "sum& 5 > 11"},
             "OPERATION sum& in 0 on 0,1: output0; "},
+           // Nor is what reads what came from there, by an operation of the name of the one that is to blame.
+           {{"linear 10 > 5; copy 5 > 6; copy 7 > 8", "linear 10 > 5; copy 5 > 6; copy 7 > 8"},
+            {"linear 10 > 5; copy 5 > 6; copy 9 > 8", "linear 10 > 5; copy 4 > 3; copy 9 > 8"},
+            "INPUT copy in 0 on 1: input0; it is not what linear in iteration 0 wrote, as in the reference: "
+            "something that is not logged wrote it; last linear in iteration 0"},
            // Nor is anything after it, on a rank that another one's operation reached.
            {{"sum& 5 > 10; step 10 > 20", "p 1 > 1; q 1 > 1; linear 10 > 5; sum& 5 > 10"},
             {"sum& 5 > 11; step 11 > 21", "p 1 > 1; q 1 > 1; linear 10 > 6; sum& 6 > 11"},
