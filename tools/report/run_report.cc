@@ -11,6 +11,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/sound/sound.pb.h"
 
 namespace ott::report {
 namespace {
@@ -45,6 +46,36 @@ void AddProblems(const std::vector<std::string>& more, std::vector<std::string>*
     if (std::find(problems->begin(), problems->end(), problem) == problems->end())
       problems->push_back(problem);
   }
+}
+
+Answer* FindAnswer(const std::string& question, std::vector<Findings>* findings) {
+  for (Findings& of_question : *findings) {
+    for (Answer& answer : of_question.answers) {
+      if (answer.question() == question) return &answer;
+    }
+  }
+  return nullptr;
+}
+
+// Says among the cross-checks of replicas that these differed between two of them, which the rules of a sound
+// step look at more often. Returns true if they did.
+bool AddDifferencesBetweenChecks(const std::string& run_dir, std::vector<Findings>* findings) {
+  const Answer* const sound = FindAnswer("sound", findings);
+  Answer* const replicas = FindAnswer("replicas", findings);
+  SoundVerdict verdict;
+  if (sound == nullptr || replicas == nullptr || replicas->finding() != Answer::GOOD ||
+      !verdict.ParseFromString(sound->evidence())) {
+    return false;
+  }
+  for (const SoundFinding& finding : verdict.findings()) {
+    if (finding.rule() != "replicas_differ") continue;
+    replicas->set_finding(Answer::BAD);
+    replicas->add_sentences(absl::StrCat("between these checks replicas DIFFER since iteration ",
+                                         finding.iteration(), ", by the rules of a sound step"));
+    AddNext({"check", run_dir}, replicas);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -83,6 +114,7 @@ absl::StatusOr<RunReport> ReadRunReport(AskedRun run, const std::vector<Question
         report.diverged || (question.is_about_tensors && FindingOf(findings.answers) == Answer::BAD);
     report.findings.push_back(std::move(findings));
   }
+  report.diverged = AddDifferencesBetweenChecks(run.run_dir, &report.findings) || report.diverged;
   if (const size_t num_problems = report.problems.size(); num_problems > kMaxProblems) {
     report.problems.resize(kMaxProblems);
     report.problems.push_back(absl::StrCat("and ", num_problems - kMaxProblems, " more"));

@@ -108,6 +108,23 @@ TEST_F(RunReportTest, ACleanRunIsCompleteAndNamesTheSlowRank) {
                                   HasSubstr("2 checks, all equal bit for bit")));
 }
 
+TEST_F(RunReportTest, ReplicasThatDifferBetweenChecksDoNotAgree) {
+  for (int rank = 0; rank < kNumRanks; ++rank) {
+    const std::string record = absl::StrCat(
+        R"({"num_iterations": 9, "rules": [{"name": "replicas_differ", "num_checks": 2}], "facts": [)",
+        R"({"rule": "replicas_differ", "name": "parameters", "iterations": [6, 8], "values": ["a", ")",
+        rank == 1 ? "b" : "a", R"("]}]})");
+    ASSERT_TRUE(WriteFileAtomically(RankDirectory(run_dir_, rank) + "/sound.json", record).ok());
+  }
+  const RunReport report = Read();
+  EXPECT_TRUE(Diverges(report));
+  const Answer replicas = AnswerTo("replicas", report);
+  EXPECT_EQ(replicas.finding(), Answer::BAD);
+  EXPECT_EQ(TextOf(replicas),
+            "replicas: 2 checks, all equal bit for bit\n"
+            "between these checks replicas DIFFER since iteration 8, by the rules of a sound step");
+}
+
 TEST_F(RunReportTest, RanksThatHoldTheSameDataAreADivergenceOfTheirOwn) {
   Add(Verdict(0, 0, DISTINCT, ALL_DISTINCT));
   EXPECT_FALSE(Diverges(Read()));
