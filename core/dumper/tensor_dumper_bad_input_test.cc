@@ -34,6 +34,14 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+TEST_F(TensorDumperTest, AxesOfAnotherShapeAreAnError) {
+  Enable();
+  AddOptions options;
+  options.permute_axes = {1, 0};
+  EXPECT_EQ(dumper_.AddTensorData("d", TensorView(data_, {2}), options).message(),
+            "'d': [1, 0] is no permutation of the axes of shape [2]");
+}
+
 TEST_F(TensorDumperTest, CopiesFromADeviceThatFailAreErrorsOfAllThatNeedsThem) {
   Enable();
   Device device;

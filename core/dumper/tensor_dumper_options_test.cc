@@ -104,6 +104,8 @@ TEST_F(TensorDumperTest, AnyTreeIsDumpedAsItsOptionsSay) {
     if (random() % 3 == 0) options.selection.include_globs = {"*b", "*c"};
     if (random() % 3 == 0) options.selection.exclude_globs = {"*a.b", "*.0"};
     options.adds_all = random() % 2 == 0;
+    const size_t most = random() % 2 == 0 ? 1000 : random() % 5;
+    options.max_bytes_per_dump = static_cast<int64_t>(most * sizeof(data_));
     DumpSize size;
     options.on_first_dump = [&](const DumpSize& of) { size = of; };
     Enable(options);
@@ -140,20 +142,27 @@ TEST_F(TensorDumperTest, AnyTreeIsDumpedAsItsOptionsSay) {
     for (int i = 0; i < 2; ++i) EXPECT_TRUE(dumper_.PopRange().ok());
     EXPECT_EQ(dumper_.PopRange().code(), absl::StatusCode::kFailedPrecondition);
     std::vector<std::pair<std::string, bool>> transposed, expected_transposed;
-    for (const NamedTensor& added : ListTensors(*dumper_.tensors())) {
-      transposed.emplace_back(added.path, static_cast<const float*>(added.tensor.view.data())[1] == data_[2]);
+    for (const Value& tree : {*dumper_.tensors(), *dumper_.grads()}) {
+      for (const NamedTensor& added : ListTensors(tree))
+        transposed.emplace_back(added.path,
+                                static_cast<const float*>(added.tensor.view.data())[1] == data_[2]);
     }
     std::vector<std::pair<std::string, DumpFormat>> formats;
     const DumpFormat for_all = draw(kFormats);
     const bool is_for_tensors = random() % 4 == 0, is_for_grads = random() % 4 == 0;
     dumper_.SetDumpTypeForAll(for_all, is_for_tensors, is_for_grads);
-    for (const Expected& tensor : expected) {
-      if (tensor.is_selected) formats.emplace_back(tensor.path, is_for_tensors ? for_all : tensor.format);
-      if (tensor.is_selected || options.adds_all)
-        expected_transposed.emplace_back(tensor.path, tensor.is_transposed);
-    }
-    for (const Expected& grad : expected_grads) {
-      if (grad.is_selected) formats.emplace_back(grad.path, is_for_grads ? for_all : grad.format);
+    for (const auto* const list : {&expected, &expected_grads}) {
+      const bool is_forced = list == &expected ? is_for_tensors : is_for_grads;
+      for (const Expected& tensor : *list) {
+        // Beyond the limit of bytes, statistics are dumped.
+        if (tensor.is_selected) {
+          formats.emplace_back(tensor.path, formats.size() >= most ? DumpFormat::kStatistics
+                                            : is_forced            ? for_all
+                                                                   : tensor.format);
+        }
+        if (tensor.is_selected || options.adds_all)
+          expected_transposed.emplace_back(tensor.path, tensor.is_transposed);
+      }
     }
     EXPECT_EQ(transposed, expected_transposed) << trial;
     EXPECT_EQ(DumpedFormats(options.dir), formats) << trial;

@@ -125,6 +125,12 @@ TEST_F(TensorDumperTest, WhatIsAddedForOthersAloneIsNeitherDumpedNorCompared) {
   EXPECT_FALSE(Read(0).grads.has_value());
   add();
   EXPECT_EQ(dumper_.CompareToDumpedData()->verdict(), Verdict::kEqual);
+  // Gradients of nothing are gradients.
+  EXPECT_EQ(dumper_.AddGradData("", ValueMap()), absl::OkStatus());
+  EXPECT_EQ(dumper_.SetGradients([](auto) { return std::vector<Gradient>(); }), absl::OkStatus());
+  const int64_t count = dumper_.dump_count();
+  DumpNow();
+  EXPECT_TRUE(Read(count).grads.has_value());
   dumper_.SetDumpIsCompare({});
   add();
   DumpNow();
@@ -164,23 +170,6 @@ TEST(TensorDumper, OptionsComeFromTheConfiguration) {
   EXPECT_TRUE(options.drop_when_full);
   config.set_synchronous(true);
   EXPECT_EQ(TensorDumper::FromConfig(config).num_writer_threads, 0);
-}
-
-TEST_F(TensorDumperTest, GradientsArePermutedToo) {
-  Enable();
-  AddOptions options;
-  options.permute_axes = {1, 0};
-  const float column[2] = {1, 2};
-  EXPECT_EQ(dumper_.AddTensorData("d", TensorView(column, {2}), options).message(),
-            "'d': [1, 0] is no permutation of the axes of shape [2]");
-  ASSERT_TRUE(dumper_.AddGradData("w", TensorView(column, {2, 1}), options).ok());
-  ASSERT_TRUE(dumper_
-                  .SetGradients([&](absl::Span<const NamedTensor> tensors) {
-                    EXPECT_EQ(tensors[0].tensor.view.shape(), Dims({2, 1}));
-                    return std::vector<Gradient>{{Gradient::Kind::kComputed, tensors[0].tensor}};
-                  })
-                  .ok());
-  EXPECT_EQ(ListTensors(*dumper_.grads())[0].tensor.view.shape(), Dims({1, 2}));
 }
 
 TEST_F(TensorDumperTest, ExcludedObjectsNeedNoConverterAndWhatBecomesEmptyStays) {
@@ -364,15 +353,6 @@ TEST_F(TensorDumperTest, FullDataIsKeptWhereTheReferenceDiffers) {
   EXPECT_THAT(std::string(second.Dump().message()),
               AllOf(HasSubstr("is dumped in full"), HasSubstr(dir_ + "/0/manifest.json")));
   EXPECT_TRUE(ReadDump(options.dir + "/0")->tensors.map().Find("same")->is_tensor());
-}
-
-TEST_F(TensorDumperTest, BeyondTheLimitOfBytesStatisticsAreDumped) {
-  TensorDumperOptions options = OptionsFor(dir_);
-  options.max_bytes_per_dump = 2 * sizeof(data_);
-  Enable(options);
-  for (const char* const name : {"a", "b", "c"}) Add(name, view_);
-  DumpNow();
-  EXPECT_THAT(PathsOf(Read(0).tensors), ElementsAre("a", "b"));
 }
 
 TEST_F(TensorDumperTest, OnlySelectedIterationsAreDumped) {
