@@ -141,6 +141,7 @@ TEST_F(FlightRecorderTest, OfAnyOperationsTheFileHoldsWhatWasDone) {
       expected.measurements[known->second].size = operation.size;
     };
     for (int i = 0, size = below(1000); i < size; ++i) {
+      EXPECT_EQ(recorder->LastEvent(), last_event);
       now += static_cast<uint64_t>(below(3));
       const int thread = below(256);
       if (below(10) == 0 && measurements.size() < 50) add();
@@ -190,7 +191,6 @@ TEST_F(FlightRecorderTest, OfAnyOperationsTheFileHoldsWhatWasDone) {
     if (how == 0) recorder->SetTerminated("a process of a long name");
     if (how == 0) recorder->SetTerminated("another");
 
-    EXPECT_EQ(recorder->LastEvent(), last_event);
     std::string bytes = *ReadFile(path_);
     auto& header = *reinterpret_cast<internal::FlightHeader*>(bytes.data());
     // Threads that were killed had taken places of events, and not written there.
