@@ -3,13 +3,18 @@
 #include "ott/questions/sound/disk_evidence.h"
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/tensor/value.h"
@@ -51,21 +56,75 @@ TEST(DiskEvidence, OfNothingNothingIsSaid) {
   EXPECT_EQ(Judge(crosscheck::MakeRunForTest("run", 1)).kind(), SoundVerdict::NOT_LOOKED_AT);
 }
 
-TEST(DiskEvidence, DumpsOfASoundTrainingAreSound) {
-  const std::string run = crosscheck::MakeRunForTest("run", 1);
-  WriteStep(run, 0, 1, 1, 0.5);
-  WriteStep(run, 1, 2, 2, 0.5);
-  const SoundVerdict verdict = Judge(run);
-  EXPECT_EQ(verdict.kind(), SoundVerdict::SOUND) << ToText(verdict);
-  EXPECT_THAT(ToText(verdict), HasSubstr("2 rules, 2 iterations"));
-}
-
-TEST(DiskEvidence, AGradientThatIsNotFiniteIsNamedWithItsFirstIteration) {
-  const std::string run = crosscheck::MakeRunForTest("run", 1);
-  WriteStep(run, 0, 1, 1, 0.5);
-  WriteStep(run, 1, 2, 2, std::numeric_limits<float>::quiet_NaN());
-  EXPECT_THAT(ToText(Judge(run)),
-              HasSubstr("dumped_gradient_nonfinite since iteration 1: grads.a: 1 elements"));
+// The definition: gradients are finite, and of two dumps of iterations in a row, both with a gradient of it that is
+// finite and not 0, a parameter differs where another one does. Each is named once.
+TEST(DiskEvidence, RandomDumpsAreJudgedByTheirGradientsAndByWhatTheyChange) {
+  struct Step {
+    int64_t iteration;
+    float a, b;
+    std::string gradient;  // its name; empty: none
+    float value;
+    bool IsOfA() const { return gradient == "grads.a" || gradient == "gradients.a" || gradient == "grads.weights.a"; }
+    bool IsUsable() const { return IsOfA() && value != 0 && std::isfinite(value); }
+  };
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 100; ++trial) {
+    const std::string run = crosscheck::MakeRunForTest("run", 1);
+    std::vector<Step> steps;
+    for (int64_t iteration = 0; iteration < 6; ++iteration) {
+      if (random() % 4 == 0) continue;
+      const auto draw = [&](std::vector<float> of) { return of[random() % of.size()]; };
+      const char* const names[] = {"grads.a", "grads.a", "gradients.a", "grads.weights.a", "grads.other", ""};
+      const Step& step = steps.emplace_back(Step{iteration, draw({1, 2}), draw({1, 2, kNaN}), names[random() % 6],
+                                                 draw({0.5, 0.5, 0.5, 0, kNaN, HUGE_VALF})});
+      const TensorView a(&step.a, {1}), b(&step.b, {1}), gradient(&step.value, {1});
+      ValueMap tree = {{"weights", ValueMap{{"a", a}, {"b", b}}}};
+      const size_t dot = step.gradient.find('.'), last = step.gradient.rfind('.');
+      if (!step.gradient.empty()) {
+        const Value leaf = ValueMap{{step.gradient.substr(last + 1), gradient}};
+        tree.Insert(step.gradient.substr(0, dot), dot == last ? leaf : Value(ValueMap{{"weights", leaf}}));
+      }
+      crosscheck::WriteTreeForTest(run, 0, iteration, tree);
+    }
+    std::vector<std::string> expected;
+    int64_t num_with_gradient = 0, num_in_a_row = 0, num_changes = 0;
+    bool is_finite = true, has_stayed = false;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const Step& now = steps[i];
+      num_with_gradient += !now.gradient.empty();
+      if (is_finite && !now.gradient.empty() && !std::isfinite(now.value)) {
+        is_finite = false;
+        expected.push_back(absl::StrCat("dumped_gradient_nonfinite ", now.iteration, " ", now.gradient));
+      }
+      if (i == 0 || steps[i - 1].iteration + 1 != now.iteration) continue;
+      const Step& before = steps[i - 1];
+      ++num_in_a_row;
+      num_changes += before.IsOfA() && now.IsOfA();
+      // By their bits.
+      const bool b_differs = std::memcmp(&before.b, &now.b, sizeof(float)) != 0;
+      if (has_stayed || before.a != now.a || !b_differs || !before.IsUsable() || !now.IsUsable()) continue;
+      has_stayed = true;
+      expected.push_back(absl::StrCat("dumped_parameter_unchanged ", now.iteration, " weights.a"));
+    }
+    const SoundVerdict verdict = Judge(run);
+    if (num_with_gradient == 0) {
+      EXPECT_EQ(verdict.kind(), SoundVerdict::NOT_LOOKED_AT);
+      continue;
+    }
+    std::vector<std::string> found;
+    for (const SoundFinding& finding : verdict.findings())
+      found.push_back(absl::StrCat(finding.rule(), " ", finding.iteration(), " ", absl::StrJoin(finding.names(), " ")));
+    EXPECT_EQ(found, expected) << trial;
+    EXPECT_EQ(verdict.kind(), expected.empty() ? SoundVerdict::SOUND : SoundVerdict::UNSOUND);
+    EXPECT_EQ(verdict.num_iterations(), steps.size());
+    ASSERT_EQ(verdict.rules_size(), 2);
+    EXPECT_EQ(verdict.rules(0).num_checks(), num_with_gradient);
+    EXPECT_EQ(verdict.rules(1).num_checks(), num_changes);
+    EXPECT_EQ(verdict.rules(1).not_checked(),
+              num_changes > 0    ? ""
+              : num_in_a_row > 0 ? "no gradient has the name of a parameter that was dumped with it"
+                                 : "no two iterations in a row were dumped");
+  }
 }
 
 TEST(DiskEvidence, EitherPartOfAComplexGradientMayNotBeFinite) {
@@ -73,43 +132,6 @@ TEST(DiskEvidence, EitherPartOfAComplexGradientMayNotBeFinite) {
     const std::string run = crosscheck::MakeRunForTest("run", 1);
     crosscheck::WriteTreeForTest(run, 0, 0, ValueMap{{"grads", ValueMap{{"a", TensorView(&gradient, {1})}}}});
     EXPECT_THAT(ToText(Judge(run)), HasSubstr("grads.a: 1 elements"));
-  }
-}
-
-TEST(DiskEvidence, AParameterMayStayWhereAllDoOrWithoutAFiniteGradientOrFarApart) {
-  const std::string warm_up = crosscheck::MakeRunForTest("warm_up", 1);
-  WriteStep(warm_up, 0, 1, 1, 0.5);
-  WriteStep(warm_up, 1, 1, 1, 0.5);
-  EXPECT_THAT(Judge(warm_up).findings(), IsEmpty());
-  const std::string idle = crosscheck::MakeRunForTest("idle", 1);
-  WriteStep(idle, 0, 1, 1, 0);
-  WriteStep(idle, 1, 1, 2, 0);
-  EXPECT_THAT(Judge(idle).findings(), IsEmpty());
-  // A dump before the step has what the step of the iteration before made, and the gradient of the next one.
-  const std::string idle_before = crosscheck::MakeRunForTest("idle_before", 1);
-  WriteStep(idle_before, 0, 1, 1, 0);
-  WriteStep(idle_before, 1, 1, 2, 0.5);
-  EXPECT_THAT(Judge(idle_before).findings(), IsEmpty());
-  const std::string skipped = crosscheck::MakeRunForTest("skipped", 1);
-  for (const int64_t iteration : {0, 1})
-    WriteStep(skipped, iteration, 1, static_cast<float>(iteration), std::numeric_limits<float>::infinity());
-  ASSERT_EQ(Judge(skipped).findings_size(), 1);
-  EXPECT_EQ(Judge(skipped).findings(0).rule(), "dumped_gradient_nonfinite");
-  const std::string seldom = crosscheck::MakeRunForTest("seldom", 1);
-  WriteStep(seldom, 0, 1, 1, 0.5);
-  WriteStep(seldom, 10, 1, 2, 0.5);
-  EXPECT_THAT(ToText(Judge(seldom)), HasSubstr("no two iterations in a row were dumped"));
-}
-
-TEST(DiskEvidence, GradientsAreFoundByTheNamesOfParametersOrNothingIsSaidOfThose) {
-  for (const char* const gradient : {"gradients.a", "gradients.other"}) {
-    const std::string run = crosscheck::MakeRunForTest("run", 1);
-    for (const int64_t iteration : {0, 1})
-      WriteStep(run, iteration, 1, static_cast<float>(iteration), 0.5, gradient);
-    EXPECT_THAT(ToText(Judge(run)),
-                HasSubstr(gradient == std::string("gradients.a")
-                              ? "dumped_parameter_unchanged since iteration 1: weights.a: "
-                              : "not checked: dumped_parameter_unchanged: no gradient has the name"));
   }
 }
 

@@ -314,6 +314,14 @@ TEST(Noise, IsWhatItsDefinitionsSay) {
   }
 }
 
+TEST(Noise, OfATensorThatAnIterationHasNotIsNothingThere) {
+  Noise noise;
+  for (const int64_t iteration : {0, 10, 20}) noise.AddIteration(iteration);
+  for (const int64_t iteration : {0, 20}) noise.Add("a", iteration, 0, 1, static_cast<double>(1 + iteration));
+  // What is beside an iteration is the next one that has the tensor.
+  EXPECT_THAT(noise.Fit({0, 1}, 2, {}).tensors(0).atol_at(), ElementsAre(42, 0, 42));
+}
+
 TEST(ToText, SaysWhatWasFound) {
   Calibration calibration;
   calibration.runs = {"run1", "run2", "run3"};
