@@ -43,6 +43,7 @@ class Sound:
         self._schedules = Schedules(self._training)
         self._data = Data(self._training, self._schedules)
         self._training.on_error = self.end_forward
+        self._training.on_gone = self._steps.end
         self._untouched: List[Any] = []  # optimizers whose gradients nothing but clipping changes
 
     @property

@@ -127,7 +127,7 @@ class Gradients:
             seen = "backward() was called twice for one loss, so its gradients count twice"
             training.find("backward_twice", [], seen, iteration=self._twice - 1)
         self._losses, self._twice = _hooks.WeakIds(), 0
-        if state.kept and state.num_steps > 0 and training.num_backwards > state.num_backwards:
+        if state.kept and state.num_steps > 0:
             kept = list(dict.fromkeys(training.name_of(p) for p, key in state.added if id(p.grad) == key))
             if kept:
                 training.find("gradients_not_zeroed", kept, "the gradient of the step before was still there, and was added to")

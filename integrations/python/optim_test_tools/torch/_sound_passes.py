@@ -91,7 +91,7 @@ class Passes:
                 self._training.check("spectral_norm_not_estimated")
                 # By chance more than a half only with few rows.
                 cosine = abs(float(nn.functional.cosine_similarity(weight @ v, u, 0)))
-                if cosine < 0.5 and len(u) > 1:
+                if cosine < 0.5:
                     seen = f"its vectors are as they were drawn: their cosine is {cosine:.2f} instead of 1"
                     self._training.find("spectral_norm_not_estimated", [name or type(module).__name__], seen)
 
@@ -201,8 +201,8 @@ class Passes:
         lost: Dict[Tuple[str, str, int], List[Tuple[torch.Tensor, torch.Tensor]]] = {}
         for key, (first, before) in self._without_gradient.items():
             parameter = missing.get(key)
-            if parameter is None or not torch.equal(before, sample_of(parameter)):
-                continue  # a copy that something else writes
+            if parameter is None:
+                continue
             module = next((m for m, *_ in self._calls if any(p is parameter for p in m._parameters.values())), None)
             user = self._find_user(module)
             if user is None and key in self._checkpointed and not self._training.ran[key][1]:
@@ -218,6 +218,7 @@ class Passes:
     def finish(self) -> None:
         """Tells of what never got a gradient: only the end tells that."""
         for first, lost, seen in self._lost:
+            # What changes is a copy that something else writes.
             names = [self._training.name_of(p) for p, before in lost if p.grad is None and torch.equal(before, sample_of(p))]
             if names:
                 self._training.find("missing_gradient", names, seen, iteration=first)

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 
 from . import _hooks
-from ._sound_training import OptimizerState, Training, identity, is_nonzero, parameters_of, sample_of
+from ._sound_training import OptimizerState, Training, guarded, identity, is_nonzero, parameters_of, sample_of
 
 _COUNTED = 8  # parameters of which an optimizer's own count is read
 _MAX_RECREATED = 256
@@ -47,20 +47,23 @@ class Steps:
 
     def begin_step(self, optimizer: Any) -> None:
         state = self._training.state_of(optimizer)
+        state.groups = optimizer.param_groups
         if not state.trainable:
             state.trainable = {id(p) for p in parameters_of(optimizer) if p.requires_grad}
 
     def finish(self) -> None:
         """Tells of steps that changed nothing: only the end tells that."""
-        for optimizer, state in self._training.optimizers.items():
-            self._training.check("step_without_gradients")
-            if state.num_idle_steps >= 3 and state.num_idle_steps == state.num_steps:
-                seen = f"stepped {state.num_steps} times after backward passes, and none of its parameters ever had a gradient"
-                self._training.find("step_without_gradients", [state.name], seen, iteration=0)
-            self._check_rounding(optimizer, state)
+        for state in self._training.optimizers.values():
+            self.end(state)
 
-    def _check_rounding(self, optimizer: Any, state: OptimizerState) -> None:
-        rates = {id(p): group.get("lr") for group in optimizer.param_groups for p in group["params"]}
+    @guarded
+    def end(self, state: OptimizerState) -> None:
+        """The optimizer steps no more."""
+        self._training.check("step_without_gradients")
+        if state.num_idle_steps >= 3 and state.num_idle_steps == state.num_steps:
+            seen = f"stepped {state.num_steps} times after backward passes, and none of its parameters ever had a gradient"
+            self._training.find("step_without_gradients", [state.name], seen, iteration=0)
+        rates = {id(p): group.get("lr") for group in state.groups for p in group["params"]} if state.first_values else {}
         names = []
         for parameter, before, iteration in state.first_values:
             self._training.check("update_rounded_away")

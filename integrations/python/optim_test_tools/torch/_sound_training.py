@@ -45,6 +45,7 @@ class OptimizerState:
 
     def __init__(self, optimizer: Any):
         self.name = type(optimizer).__name__
+        self.groups = optimizer.param_groups  # as of its last step; also once the optimizer is gone
         # Others may leave a step out, or write through .data.
         self.is_pytorch = type(optimizer).__module__.startswith("torch.optim.")
         self.num_steps = 0
@@ -93,6 +94,7 @@ class Training:
         self._early: List[Tuple[str, Sequence[str], str]] = []  # findings before the run starts
         self.iteration = 0
         self.optimizers: "weakref.WeakKeyDictionary[Any, OptimizerState]" = weakref.WeakKeyDictionary()
+        self.on_gone: Callable[[OptimizerState], None] = lambda state: None
         self.num_backwards = 0
         self.num_steps = 0
         self.num_own_steps = 0  # of optimizers that may be of one rank
@@ -174,6 +176,8 @@ class Training:
         state = self.optimizers.get(optimizer)
         if state is None:
             state = self.optimizers[optimizer] = OptimizerState(optimizer)
+            # A program's main() may return before the observation ends.
+            weakref.finalize(optimizer, self.on_gone, state).atexit = False
         return state
 
     def looks_at_values(self) -> bool:
