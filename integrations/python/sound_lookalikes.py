@@ -334,7 +334,7 @@ def attending(fault):
 
 
 def dropout_later(fault):
-    """Functional dropout begins after some steps."""
+    """Functional dropout begins after some steps, or ends."""
 
     class Model(Net):
         num_passes = 0
@@ -344,7 +344,15 @@ def dropout_later(fault):
             h = self.norm(self.body(x)).relu()
             return self.head(F.dropout(h, 0.2, training=self.training and self.num_passes > 4))
 
-    model = Model()
+    class Ending(Net):
+        num_passes = 0
+
+        def forward(self, x):
+            self.num_passes += 1
+            return self.head(F.dropout(self.norm(self.body(x)).relu(), 0.2, training=self.training and self.num_passes < 4))
+
+    model = nn.ModuleList([Model(), Ending()])
+    model.forward = lambda x: model[0](x) + model[1](x)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for _ in range(8):
         step(optimizer, loss_of(model, batch()))

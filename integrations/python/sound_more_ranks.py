@@ -284,8 +284,12 @@ def evaluated_by_one(fault, rank, culprit):
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     torch.manual_seed(50 + rank)
     for i in range(6):
-        model.train()
-        step(optimizer, loss_of(model, images()))
+        optimizer.zero_grad()
+        loss_of(model, images()).backward()
+        if rank == 0:
+            loss_of(model.module.eval(), images())
+            model.train()
+        optimizer.step()
         if rank == 0:
             for a, p in zip(average.parameters(), model.parameters()):
                 a.data.lerp_(p.data, 0.1)
@@ -293,6 +297,7 @@ def evaluated_by_one(fault, rank, culprit):
                 model.eval()
                 with torch.no_grad():
                     model.module(images()[0])
+                model.train()
         dist.barrier()
 
 
@@ -346,17 +351,47 @@ def several_limits(fault, rank, culprit):
 
 
 def several_models(fault, rank, culprit):
-    """An ensemble: each rank has a model and data of its own, and results are gathered."""
+    """An ensemble: models that begin alike get the same batches and drop by a seed of each rank, and results are gathered."""
+    import torch.distributed as dist
+
+    torch.manual_seed(5)
+    model = Net(dropout=0.5)
+    model.dropout.register_forward_pre_hook(lambda module, args: None if torch.manual_seed(50 + rank) else None)
+    optimizer = torch.optim.Adam(model.parameters())
+    for i in range(5):
+        torch.manual_seed(i)
+        step(optimizer, loss_of(model, batch()))
+        with torch.no_grad():
+            out = model.eval()(torch.ones(2, 8))
+        model.train()
+        dist.all_gather([torch.empty_like(out) for _ in range(dist.get_world_size())], out)
+
+
+def pulled_together(fault, rank, culprit):
+    """Each rank has a model and data of its own, whose gradients are averaged in every third step."""
     import torch.distributed as dist
 
     torch.manual_seed(50 + rank)
     model = Net()
-    optimizer = torch.optim.Adam(model.parameters())
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for i in range(7):
+        optimizer.zero_grad()
+        loss_of(model, batch()).backward()
+        for p in model.parameters() if i % 3 == 0 else ():
+            dist.all_reduce(p.grad)
+            p.grad /= dist.get_world_size()
+        optimizer.step()
+
+
+def beside_a_wrapped_one(fault, rank, culprit):
+    """A small model of each rank steps before the one that ranks share."""
+    shared, own = wrapped(), nn.Linear(8, 8)
+    optimizers = [torch.optim.SGD(model.parameters(), 0.1) for model in (own, shared)]
+    torch.manual_seed(50 + rank)
     for _ in range(5):
-        step(optimizer, loss_of(model, batch()))
-        with torch.no_grad():
-            out = model(torch.ones(2, 8))
-        dist.all_gather([torch.empty_like(out) for _ in range(dist.get_world_size())], out)
+        x, y = batch()
+        step(optimizers[0], (own(x) - x).square().mean())
+        step(optimizers[1], F.cross_entropy(shared(own(x).detach()), y))
 
 
 def experts_of_ranks(fault, rank, culprit):
@@ -435,7 +470,7 @@ PROGRAMS = [
     divided_by_hand, divided_clipped_first, divided_with_dropout, wrapped_at_times, loaded_on_one_rank, sampler_of_one_rank,
     looked_at_between, zeroed_transfer, shards_alike, two_wrapped, unused_experts, uneven_inputs, compressed, divided_state, evaluated_by_one,
     federated, several_rates, several_limits, several_models, experts_of_ranks, divided_in_two_ways,
-    norms_beside_shards, joined_with_state,
+    norms_beside_shards, joined_with_state, pulled_together, beside_a_wrapped_one,
 ]
 
 # As in sound_planted.
@@ -445,8 +480,8 @@ FAULTS = [
     (divided_with_dropout, "seeds_differ", "dropout_differs", "dropout", 1),
     (wrapped_at_times, "inner_module", "gradients_not_reduced", "Net", 1),
     (loaded_on_one_rank, "loaded_on_first", "replicas_differ", "parameters", 0),
-    (sampler_of_one_rank, "sampler_of_one", "same_data_on_ranks", "the batch", 1),
-    (looked_at_between, "no_set_epoch", "epoch_not_reshuffled", "DistributedSampler", 99),
+    (sampler_of_one_rank, "sampler_of_one", "same_data_on_ranks", "the batch", 0),
+    (looked_at_between, "no_set_epoch", "epoch_not_reshuffled", "DistributedSampler", 9),
     (zeroed_transfer, "transfer_zeroed", "transfer_changed", "", AT),
     (shards_alike, "seeded_alike", "shards_alike", "weight", 0),
     (norms_beside_shards, "seeds_differ", "dropout_differs", "dropout", 1),

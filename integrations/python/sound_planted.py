@@ -319,8 +319,10 @@ def resumed(fault):
     model.load_state_dict(checkpoint["model"])
     if fault not in ("no_optimizer", "fine_tuned"):
         optimizer.load_state_dict(checkpoint["optimizer"])
-    if fault not in ("no_schedule", "fine_tuned"):
+    if fault not in ("no_schedule", "schedule_ahead", "fine_tuned"):
         schedule.load_state_dict(checkpoint["schedule"])
+    for _ in range(5 if fault == "schedule_ahead" else 0):
+        schedule.step()
     for _ in range(4):
         optimizer.zero_grad()
         loss_of(model, batch()).backward()
@@ -375,11 +377,11 @@ PROGRAMS = [
 
 # Program, fault, the rule that finds it, a name that it must have, and the last iteration that it may name.
 FAULTS = [
-    (classifier, "half_of_the_parameters", "parameter_in_no_optimizer", "head.weight", 1),
-    (classifier, "replaced_head", "parameter_in_no_optimizer", "head.weight", 1),
-    (classifier, "copied_model", "parameter_in_no_optimizer", "body.weight", 1),
-    (classifier, "replaced_later", "parameter_in_no_optimizer", "head.weight", AT + 1),
-    (unregistered, "list", "parameter_in_no_optimizer", "a parameter of Linear", 1),
+    (classifier, "half_of_the_parameters", "parameter_in_no_optimizer", "head.weight", 0),
+    (classifier, "replaced_head", "parameter_in_no_optimizer", "head.weight", 0),
+    (classifier, "copied_model", "parameter_in_no_optimizer", "body.weight", 0),
+    (classifier, "replaced_later", "parameter_in_no_optimizer", "head.weight", AT),
+    (unregistered, "list", "parameter_in_no_optimizer", "a parameter of Linear", 0),
     (gan, "generator_in_no_optimizer", "parameter_in_no_optimizer", "", 1),
     (classifier, "no_zero_grad", "gradients_not_zeroed", "body.weight", 1),
     (classifier, "no_zero_grad_later", "gradients_not_zeroed", "body.weight", AT),
@@ -388,13 +390,13 @@ FAULTS = [
     (two_optimizers, "one_not_zeroed", "gradients_not_zeroed", "bias", 1),
     (lbfgs, "no_zero_grad", "gradients_not_zeroed", "body.weight", 1),
     (classifier, "zero_grad_after_backward", "gradients_zeroed_before_step", "", 0),
-    (classifier, "module_zero_grad_after_backward", "gradients_zeroed_before_step", "", 1),
+    (classifier, "module_zero_grad_after_backward", "gradients_zeroed_before_step", "", 0),
     (classifier, "clipped_before_backward", "clipped_before_backward", "", 2),
     (classifier, "dropout_is_lost", "dropout_drops_nothing", "dropout", 0),
     (two_optimizers, "one_in_both", "parameter_in_two_optimizers", "head.weight", 1),
     (language, "one_count_for_all", "step_not_counted", "weight", AT),
     (resumed_scaled, "no_scaler", "resumed_without_scaler", "GradScaler", 0),
-    (classifier, "stepped_twice", "gradient_used_twice", "", 1),
+    (classifier, "stepped_twice", "gradient_used_twice", "", 0),
     (classifier, "stepped_twice_later", "gradient_used_twice", "", AT + 1),
     (classifier, "gradient_is_nan", "nonfinite_gradient", "body.weight", AT),
     (classifier, "gradient_is_infinite", "nonfinite_gradient", "head.bias", AT),
@@ -403,11 +405,11 @@ FAULTS = [
     (classifier, "eval_after_evaluation", "eval_in_training", "Net", 3),
     (convolution, "eval_later", "eval_in_training", "ConvNet", AT),
     (classifier, "clipped_nothing", "clipped_nothing", "", 0),
-    (classifier, "clipped_after_step", "clipped_after_step", "", 1),
-    (classifier, "schedule_first", "scheduler_before_optimizer", "StepLR", 1),
-    (detached, "detach", "missing_gradient", "body.weight", 1),
-    (detached, "data", "missing_gradient", "norm.weight", 1),
-    (detached, "no_grad", "missing_gradient", "norm.weight", 1),
+    (classifier, "clipped_after_step", "clipped_after_step", "", 0),
+    (classifier, "schedule_first", "scheduler_before_optimizer", "StepLR", 0),
+    (detached, "detach", "missing_gradient", "body.weight", 0),
+    (detached, "data", "missing_gradient", "norm.weight", 0),
+    (detached, "no_grad", "missing_gradient", "norm.weight", 0),
     (language, "untied", "tied_weights_broken", "head.weight", AT),
     (frozen, "gradient_stays", "frozen_parameter_updated", "body.weight", AT),
     (scaled, "clipped_scaled", "clipped_scaled_gradients", "", 0),
@@ -415,8 +417,9 @@ FAULTS = [
     (scaled_simply, "stepped_scaled", "stepped_scaled_gradients", "", AT),
     (autocast, "cast_back", "autocast_dtype", "body", 0),
     (recreated, "each_step", "optimizer_recreated", "", 2),
-    (epochs, "no_schedule", "scheduler_not_stepped", "CosineAnnealingLR", 99),
-    (epochs, "restarted", "loader_restarted", "", 2),
+    (epochs, "no_schedule", "scheduler_not_stepped", "CosineAnnealingLR", 32),
+    (epochs, "restarted", "loader_restarted", "", 0),
     (resumed, "no_optimizer", "resumed_without_optimizer", "optimizer", 0),
     (resumed, "no_schedule", "resumed_without_scheduler", "StepLR", 0),
+    (resumed, "schedule_ahead", "resumed_without_scheduler", "StepLR", 0),
 ]

@@ -32,6 +32,7 @@ from torch.nn import functional as F
 
 import optim_test_tools as ott
 
+import sound_borders
 import sound_documented
 import sound_feeds
 import sound_healthy
@@ -51,7 +52,7 @@ IS_OLD = int(torch.__version__.split(".")[0]) < 2
 LACKS = "lacks"  # a file that says so
 _ALONE = (
     sound_planted, sound_healthy, sound_documented, sound_overlooked,
-    sound_networks, sound_layers, sound_steps, sound_feeds, sound_lookalikes,
+    sound_networks, sound_layers, sound_steps, sound_feeds, sound_lookalikes, sound_borders,
 )
 _TOGETHER = (sound_ranks, sound_more_ranks, sound_ranks_overlooked)
 ALONE = [program for programs in _ALONE for program in programs.PROGRAMS]
@@ -128,6 +129,7 @@ def import_all():
 def findings_of(directory):
     from optim_test_tools import _ott
 
+    directory = max(glob.glob(os.path.join(directory, "attempt_*")), default=directory)  # of a program that trains twice
     if not os.path.exists(os.path.join(directory, "rank_00000", "sound.json")):
         return "no record: nothing was looked at"
     found = _ott.describe_unsound(directory)

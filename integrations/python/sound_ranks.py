@@ -110,9 +110,11 @@ def ddp_local(fault, rank, culprit):
     for i in range(12):
         optimizer.zero_grad()
         with model.no_sync():
-            loss_of(model, batch()).backward()
+            loss = loss_of(model, batch())
+            loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
+        dist.all_reduce(loss.detach(), op=dist.ReduceOp.MAX)
         if i % 4 == 3 and not fault:
             for p in model.parameters():
                 dist.all_reduce(p.data)
@@ -249,7 +251,7 @@ FAULTS = [
     (ddp, "eval_on_one_rank", "modes_differ", "modes", AT),
     (ddp, "rate_on_one_rank", "rates_differ", "learning rates", AT),
     (ddp, "decay_on_one_rank", "rates_differ", "weight_decay", AT),
-    (ddp, "extra_schedule_step", "rates_differ", "learning rates", AT + 1),
+    (ddp, "extra_schedule_step", "rates_differ", "learning rates", AT),
     (ddp, "parameter_changed", "replicas_differ", "parameters", AT),
     (ddp, "state_changed", "replicas_differ", "optimizer state", AT),
     (ddp, "other_dtype", "collectives_differ", "collectives of ranks", AT),
@@ -260,8 +262,8 @@ FAULTS = [
     (ddp_local, "never_averaged", "gradients_not_reduced", "Net", 0),
     (ddp_moved, "parameters_replaced", "gradients_not_reduced", "Net", 0),
     (clipped_tensor_parallel, "norms_clipped_on_rank_0", "replicas_differ", "replicated parameters", 0),
-    (ddp_epochs, "no_set_epoch", "epoch_not_reshuffled", "DistributedSampler", 99),
-    (fsdp, "optimizer_first", "parameter_in_no_optimizer", "body.weight", 1),
+    (ddp_epochs, "no_set_epoch", "epoch_not_reshuffled", "DistributedSampler", 9),
+    (fsdp, "optimizer_first", "parameter_in_no_optimizer", "body.weight", 0),
     (fsdp, "no_zero_grad", "gradients_not_zeroed", "body.weight", 1),
     (fsdp, "same_seed", "same_data_on_ranks", "the batch", 0),
     (fsdp, "eval_on_one_rank", "modes_differ", "modes", AT),

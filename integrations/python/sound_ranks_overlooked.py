@@ -263,7 +263,7 @@ FAULTS = [
     (unfrozen_when_wrapped, "not_wrapped_again", "replicas_differ", "parameters", AT + 1),
     (last_not_reduced, "first_reduced", "gradients_differ", "gradients of", 1),
     (plateau_of_one, "rate_on_one_rank", "rates_differ", "learning rates", AT + 2),
-    (skipped_by_one, "step_on_one_rank", "reductions_differ", "counts", AT + 1),
+    (skipped_by_one, "step_on_one_rank", "reductions_differ", "counts", AT),
     (began_apart, "seeds_of_ranks", "replicas_differ", "", 1),
     (averaged_by_hand_but_one, "gradient_changed_later", "replicas_differ", "", AT),
     (reduced_one_by_one, "rates_of_ranks", "replicas_differ", "weight", 1),

@@ -56,15 +56,17 @@ TEST(DiskEvidence, OfNothingNothingIsSaid) {
   EXPECT_EQ(Judge(crosscheck::MakeRunForTest("run", 1)).kind(), SoundVerdict::NOT_LOOKED_AT);
 }
 
-// The definition: gradients are finite, and of two dumps of iterations in a row, both with a gradient of it that is
-// finite and not 0, a parameter differs where another one does. Each is named once.
+// The definition: gradients are finite, and of two dumps of iterations in a row, both with a gradient of it
+// that is finite and not 0, a parameter differs where another one does. Each is named once.
 TEST(DiskEvidence, RandomDumpsAreJudgedByTheirGradientsAndByWhatTheyChange) {
   struct Step {
     int64_t iteration;
     float a, b;
     std::string gradient;  // its name; empty: none
     float value;
-    bool IsOfA() const { return gradient == "grads.a" || gradient == "gradients.a" || gradient == "grads.weights.a"; }
+    bool IsOfA() const {
+      return gradient == "grads.a" || gradient == "gradients.a" || gradient == "grads.weights.a";
+    }
     bool IsUsable() const { return IsOfA() && value != 0 && std::isfinite(value); }
   };
   std::mt19937 random(1);
@@ -75,8 +77,9 @@ TEST(DiskEvidence, RandomDumpsAreJudgedByTheirGradientsAndByWhatTheyChange) {
       if (random() % 4 == 0) continue;
       const auto draw = [&](std::vector<float> of) { return of[random() % of.size()]; };
       const char* const names[] = {"grads.a", "grads.a", "gradients.a", "grads.weights.a", "grads.other", ""};
-      const Step& step = steps.emplace_back(Step{iteration, draw({1, 2}), draw({1, 2, kNaN}), names[random() % 6],
-                                                 draw({0.5, 0.5, 0.5, 0, kNaN, HUGE_VALF})});
+      const Step& step =
+          steps.emplace_back(Step{iteration, draw({1, 2}), draw({1, 2, kNaN}), names[random() % 6],
+                                  draw({0.5, 0.5, 0.5, 0, kNaN, HUGE_VALF})});
       const TensorView a(&step.a, {1}), b(&step.b, {1}), gradient(&step.value, {1});
       ValueMap tree = {{"weights", ValueMap{{"a", a}, {"b", b}}}};
       const size_t dot = step.gradient.find('.'), last = step.gradient.rfind('.');
@@ -113,7 +116,8 @@ TEST(DiskEvidence, RandomDumpsAreJudgedByTheirGradientsAndByWhatTheyChange) {
     }
     std::vector<std::string> found;
     for (const SoundFinding& finding : verdict.findings())
-      found.push_back(absl::StrCat(finding.rule(), " ", finding.iteration(), " ", absl::StrJoin(finding.names(), " ")));
+      found.push_back(
+          absl::StrCat(finding.rule(), " ", finding.iteration(), " ", absl::StrJoin(finding.names(), " ")));
     EXPECT_EQ(found, expected) << trial;
     EXPECT_EQ(verdict.kind(), expected.empty() ? SoundVerdict::SOUND : SoundVerdict::UNSOUND);
     EXPECT_EQ(verdict.num_iterations(), steps.size());

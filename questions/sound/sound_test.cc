@@ -191,7 +191,9 @@ TEST(Sound, RandomFactsAreJudgedByTheFirstIterationThatAllHave) {
     if (is_one_without) records[num_ranks] = MakeRecord();
     const SoundVerdict verdict = JudgeSound(records, num_ranks + is_one_without, {});
     EXPECT_EQ(verdict.rules(0).not_checked(),
-              is_one_without ? absl::StrCat("only ", num_ranks, " of ", num_ranks + 1, " ranks recorded learning rates") : "");
+              is_one_without
+                  ? absl::StrCat("only ", num_ranks, " of ", num_ranks + 1, " ranks recorded learning rates")
+                  : "");
     int before = -1, iteration = first;
     std::map<std::string, std::vector<int>> ranks_of;
     for (; iteration < first + 6; ++iteration) {
