@@ -300,6 +300,34 @@ TEST(Collectives, AreSummarizedWithTheStepThatTheHostWasInWhenItCalledThem) {
 
 // The definition: collectives of two traces are one if they have group, name, and number or else step in
 // common, and are the k-th of those in both.
+// One ends before the other begins, and its steps are before those of the other.
+TEST(Windows, AreOfOneRunWhereTimesAndStepsGoOn) {
+  std::mt19937 random(7);
+  int num_true = 0;
+  for (int trial = 0; trial < 2000; ++trial) {
+    TraceSummary traces[2];
+    std::vector<int64_t> steps[2];
+    for (const int i : {0, 1}) {
+      traces[i].first_time = 2 * static_cast<int64_t>(random() % 8) + i;  // no two begin at once
+      traces[i].last_time = traces[i].first_time + static_cast<int64_t>(random() % 4);
+      traces[i].num_steps = static_cast<int64_t>(random() % 4);
+      for (size_t left = random() % 4; left > 0; --left) {
+        steps[i].push_back(static_cast<int64_t>(random() % 9));
+        traces[i].collectives.push_back({0, -1, steps[i].back(), 0, 0});
+      }
+    }
+    const int early = traces[0].first_time < traces[1].first_time ? 0 : 1, late = 1 - early;
+    const bool have_steps =
+        !steps[0].empty() && !steps[1].empty() && traces[0].num_steps > 0 && traces[1].num_steps > 0;
+    const bool are_of_one_run = have_steps && traces[early].last_time <= traces[late].first_time &&
+                                *std::max_element(steps[early].begin(), steps[early].end()) <
+                                    *std::min_element(steps[late].begin(), steps[late].end());
+    EXPECT_EQ(AreWindowsOfOneRun(traces[0], traces[1]), are_of_one_run);
+    num_true += are_of_one_run;
+  }
+  EXPECT_GT(num_true, 100);
+}
+
 TEST(Collectives, OfTwoTracesAreOneByTheDefinition) {
   struct Known {
     size_t trace;

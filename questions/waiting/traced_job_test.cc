@@ -95,8 +95,7 @@ TEST(TracedJob, CollectivesAreATableOfTheirMeans) {
   TracedJob job;
   job.collectives.assign(6, sum);
   job.collectives[1].num_complete = 1;
-  job.collectives[2].num_complete = 0;
-  job.collectives[2].num_ranks = 1;
+  job.collectives[2].num_complete = job.collectives[2].num_ranks = 1;
   job.collectives[2].kind.group = "1";
   job.collectives[2].message_bytes = 5e3;
   job.collectives[2].bus_bytes = NAN;
@@ -109,7 +108,7 @@ TEST(TracedJob, CollectivesAreATableOfTheirMeans) {
   EXPECT_EQ(words(0), "collective ranks size count transfer algbw GB/s busbw GB/s wait longest wait last");
   EXPECT_EQ(words(1), "allreduce 2 2 MB 5 2 ms 1 2 1 ms 3 ms rank 1 (3 of 4)");
   EXPECT_EQ(words(2), "allreduce 2 2 MB 5 8 ms 0.25 0.5 4 ms 3 ms rank 1 (3 of 1)");
-  EXPECT_EQ(words(3), "allreduce of group 1 1 5 kB 5 - 0 na - - -");
+  EXPECT_EQ(words(3), "allreduce of group 1 1 5 kB 5 8 ms 0.000625 na - - -");
   EXPECT_EQ(words(4), "allreduce 2 2 MB 5 - na na - - -");
   EXPECT_EQ(lines[5], "and 2 more");
   EXPECT_EQ(lines[6], "");
