@@ -218,7 +218,8 @@ void ExpectNear(const LearningVerdict::Interval& is, const LearningVerdict::Inte
   }
 }
 
-// Runs of each side that fall from 4 to 1, or rise as much, whose seeds differ for the whole run and from point to point.
+// Runs of each side that fall from 4 to 1, or rise as much, whose seeds differ for the whole run and from
+// point to point.
 struct Scene {
   std::vector<RunCurves> a, b;
   LearningOptions options;
