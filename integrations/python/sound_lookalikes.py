@@ -667,11 +667,23 @@ def loader_resumed(fault):
     shutil.rmtree(os.path.dirname(path))
 
 
+def schedule_set_back(fault):
+    """A schedule that is set back, so that each epoch begins with its step."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.9**epoch)
+    schedule.last_epoch = -1
+    for _ in range(4):
+        schedule.step()
+        for x, y in loader():
+            step(optimizer, F.cross_entropy(model(x), y))
+
+
 PROGRAMS = [
     tied_late, norms_frozen_by_train, alternating, lazy_penalty, units_reset, shrunk_and_perturbed, masked, repeated_batches,
     evaluated_with_the_same, learned_by_heart, stepped_in_backward, signed, hooked, frozen_by_rate, swapped, restarted_warm,
     checked_first, skipped_by_hand, two_losses, drawn_often, drops_always, attending, dropout_later, remembered,
     surgery_by_loader, noise_scale, partly_loaded, generators_of_samples, loader_made_anew, made_lazily, clipped_in_parts,
     normalised_by_itself, truncated_in_time, chosen_hard, probed, scripted, batches_without_end, loader_resumed,
-    tuned_from_outside, made_for_each, restarted_schedule, zeroed_where_infinite, sampled_by_seed,
+    tuned_from_outside, made_for_each, restarted_schedule, zeroed_where_infinite, sampled_by_seed, schedule_set_back,
 ]

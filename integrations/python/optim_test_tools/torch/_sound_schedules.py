@@ -21,7 +21,7 @@ class Schedules:
 
     def __init__(self, training: Training):
         self._training = training
-        self._schedulers: "weakref.WeakSet[Any]" = weakref.WeakSet()
+        self._begins: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()  # the epoch at which each schedule was made
         self._passes = 0
         self._idle_schedulers: List[Tuple[str, str]] = []
         self._early_schedulers: "weakref.WeakKeyDictionary[Any, Dict[str, int]]" = weakref.WeakKeyDictionary()
@@ -75,7 +75,7 @@ class Schedules:
     def _make_scheduler(self, original: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(scheduler, *args, **kwargs)
         try:
-            self._schedulers.add(scheduler)
+            self._begins[scheduler] = getattr(scheduler, "last_epoch", None)
         except TypeError:
             pass
         return result
@@ -86,7 +86,7 @@ class Schedules:
 
     @guarded
     def _before_scheduler(self, scheduler: Any) -> None:
-        if scheduler not in self._schedulers:
+        if scheduler not in self._begins:
             return  # it is being made
         self._training.num_schedule_steps += 1
         place = _hooks.place_of_caller()
@@ -95,6 +95,8 @@ class Schedules:
         early = self._early_schedulers.setdefault(scheduler, {})
         self._training.check("scheduler_before_optimizer")
         if state is None or (state.num_steps == 0 and state.num_skipped == 0):
+            if not early and getattr(scheduler, "last_epoch", None) != self._begins[scheduler]:
+                return  # the program set it back, so that this step gives the first rate
             early[place] = early.get(place, 0) + 1
         elif early.pop(place, 0) == 1 and state.num_skipped == 0:
             self._training.find("scheduler_before_optimizer", [type(scheduler).__name__], "was stepped before the first step", place, 0)
@@ -107,7 +109,7 @@ class Schedules:
         """A loader is begun anew: of schedulers that were never stepped only the end tells, as some are stepped seldom."""
         self._passes += 1
         self._idle_schedulers = []
-        for scheduler in list(self._schedulers):
+        for scheduler in list(self._begins):
             state = self._training.optimizers.get(getattr(scheduler, "optimizer", None))
             if state is not None and hasattr(scheduler, "_step_count"):
                 self._training.check("scheduler_not_stepped")
@@ -193,7 +195,7 @@ class Schedules:
             if scales != self._loaded_scales:
                 seen = f"scales by {scales[0]:g}, the checkpoint by {self._loaded_scales[0]:g}"
                 self._training.find("resumed_without_scaler", ["GradScaler"], seen)
-        for scheduler in list(self._schedulers):
+        for scheduler in list(self._begins):
             if getattr(scheduler, "optimizer", None) is not optimizer or not self._loaded_schedulers:
                 continue
             self._training.check("resumed_without_scheduler")
