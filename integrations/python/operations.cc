@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -12,7 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "integrations/python/convert.h"
+#include "ott/core/base/misuse.h"
 #include "ott/core/flight/flight_recorder.h"
+#include "ott/core/nvtx/op_observer.h"
 #include "ott/core/nvtx/op_range.h"
 #include "ott/core/op_log/perturbation.h"
 #include "ott/core/stopwatch/stopwatch.h"
@@ -61,58 +62,53 @@ std::vector<Value> Tensors(const py::list& list) {
   return tensors;
 }
 
-// An operation that the op log is told of, from its construction to close().
+// An operation that the op log is told of, from its construction to close(). It is no OpRange, as updates of
+// several parameters are open at once, and some operations have hundreds of inputs.
 class Operation {
  public:
   Operation(const std::string& name, const std::string& role, const std::string& module,
-            const std::string& phase, const std::string& file, int line, const py::list& inputs) {
-    const Place place{Kept(file), line};
+            const std::string& phase, const std::string& file, int line, const py::list& inputs)
+      : observer_(OpRanges::Get().observer()) {
+    if (observer_ == nullptr) return;
     const std::vector<Value> values = Tensors(inputs);
+    ObservedOp op;
+    op.name = name;
+    op.role = role == "update"       ? OpRole::kUpdate
+              : role == "load"       ? OpRole::kLoad
+              : role == "collective" ? OpRole::kCollective
+                                     : OpRole::kOperation;
+    op.module = module;
+    op.phase = phase;
+    op.source = Place{Kept(file), line};
+    op.thread = internal::ThisThreadId();
     WithoutGil([&] {
-      if (!phase.empty()) phase_.emplace(phase, place);
-      if (!module.empty()) layer_.emplace(module, place);
-      const OpRange::Op op = role == "update"       ? OpRange::Update(name)
-                             : role == "load"       ? OpRange::Load(name)
-                             : role == "collective" ? OpRange::Collective(name)
-                                                    : OpRange::Op(name);
-      range_.emplace(
-          op, [&](const internal::OpArgsTaker& take) { TakeInputs(values, take); }, place);
+      const std::vector<OpArg> args = Args(values);
+      op.args = args;
+      op_ = observer_->Begin(op);
     });
   }
 
   void SetOutputs(const py::list& outputs) {
+    if (op_ == nullptr) return;
     const std::vector<Value> values = Tensors(outputs);
-    WithoutGil([&] {
-      for (const Value& value : values) {
-        if (range_.has_value() && value.is_tensor()) range_->Outputs(value.tensor().view);
-      }
-    });
+    WithoutGil([&] { observer_->AddOutputs(op_, Args(values)); });
   }
 
   void Close() {
-    WithoutGil([&] {
-      range_.reset();
-      layer_.reset();
-      phase_.reset();
-    });
+    if (void* const op = std::exchange(op_, nullptr); op != nullptr) WithoutGil([&] { observer_->End(op); });
   }
 
  private:
-  // An operation is expected to have so many; further ones are left out.
-  static constexpr size_t kMaxInputs = 8;
-
-  static void TakeInputs(const std::vector<Value>& values, const internal::OpArgsTaker& take) {
-    OpArg args[kMaxInputs] = {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
-    size_t count = 0;
+  static std::vector<OpArg> Args(const std::vector<Value>& values) {
+    std::vector<OpArg> args;
     for (const Value& value : values) {
-      if (count < kMaxInputs && value.is_tensor()) args[count++] = OpArg(value.tensor().view);
+      if (value.is_tensor()) args.emplace_back(value.tensor().view);
     }
-    take(args);
+    return args;
   }
 
-  std::optional<PhaseRange> phase_;
-  std::optional<LayerRange> layer_;
-  std::optional<OpRange> range_;
+  OpObserver* const observer_;
+  void* op_ = nullptr;
 };
 
 }  // namespace

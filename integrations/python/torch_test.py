@@ -8,6 +8,7 @@ import io
 import json
 import os
 import shutil
+import struct
 import sys
 import tempfile
 import time
@@ -20,6 +21,7 @@ import torch.distributed as dist
 from torch import nn
 
 import optim_test_tools as ott
+from optim_test_tools.torch import _hooks
 from optim_test_tools.torch import _collectives
 
 warnings.filterwarnings("ignore")
@@ -463,14 +465,20 @@ class TorchTest(ObservedTestCase):
     def test_operations_are_logged_with_module_and_line(self):
         def train():
             model, optimizer = make()
-            learn(model, optimizer, 2)
+            learn(model, optimizer, 1)
+            torch._foreach_mul([torch.ones(1) for _ in range(10)], 2)
+            torch.empty(0).set_(torch.ones(1))
+            learn(model, optimizer, 1)
             return digest(model)
 
         observed = self.check("operations", train, 2, config={"op_log": {"iterations": {"list": [1]}}})
         with open(os.path.join(observed.dir, f"rank_{RANK:05d}", "op_log.bin"), "rb") as file:
             log = file.read()
-        for word in (b"addmm", b"inner.0", b"head.weight", b"torch_test.py", b"reduce_gradient", b"sgd", b"backward", b"batch"):
+        for word in (b"addmm", b"inner.0", b"head.weight", b"torch_test.py", b"reduce_gradient", b"input9", b"backward", b"batch"):
             self.assertIn(word, log)
+        self.assertNotIn(b"set_", log)
+        # Updates of several parameters are open at once.
+        self.assertIn(b"sgd" + struct.pack("<I", len("head.weight")) + b"head.weight", log)
 
     def test_parameters_are_offered_to_be_moved_by_rounding(self):
         def train():
@@ -710,9 +718,17 @@ class TorchTest(ObservedTestCase):
     def test_stages_of_a_pipeline_find_together(self):
         from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
+        learning = []
+
+        class Stage(nn.Linear):
+            def forward(self, x):
+                learning.append(_hooks.is_learning_shapes())
+                (torch.erfinv if learning[-1] else torch.digamma)(torch.zeros(1))
+                return super().forward(x)
+
         def train():
             torch.manual_seed(12)
-            stages = [nn.Linear(16, 16), nn.Linear(16, 4)]
+            stages = [Stage(16, 16), Stage(16, 4)]
             stage = PipelineStage(stages[RANK], RANK, WORLD, torch.device("cpu"))
             schedule = ScheduleGPipe(stage, n_microbatches=2, loss_fn=nn.functional.cross_entropy)
             optimizer = torch.optim.SGD(stages[RANK].parameters(), lr=0.1)
@@ -722,9 +738,15 @@ class TorchTest(ObservedTestCase):
                 optimizer.step()
             return digest(stages[RANK])
 
-        observed = self.check("pipeline", train, 3, backward=6, optimizer=3, **{"dist.wait": 0})
+        every = {"op_log": {"iterations": {"every": 1}}}
+        observed = self.check("pipeline", train, 3, every, backward=6, optimizer=3, **{"dist.wait": 0})
         with open(os.path.join(observed.dir, "run.json"), encoding="utf-8") as file:
             self.assertEqual(json.load(file)["config"]["stopwatch"]["work_differs_along"], ["pipeline"])
+        self.assertIn(True, learning)
+        with open(os.path.join(observed.dir, f"rank_{RANK:05d}", "op_log.bin"), "rb") as file:
+            log = file.read()
+        self.assertIn(b"digamma", log)
+        self.assertNotIn(b"erfinv", log)  # of memory that holds anything
 
     def test_iterations_of_several_passes_and_steps_are_checked(self):
         def train():

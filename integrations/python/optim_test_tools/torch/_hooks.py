@@ -24,6 +24,17 @@ else:
         return False
 
 
+def is_learning_shapes() -> bool:
+    """Returns True while a stage of torch.distributed.pipelining computes from whatever lies in memory, to learn shapes."""
+    stage = "torch.distributed.pipelining.stage"
+    frame: Any = sys._getframe() if stage in sys.modules else None
+    while frame is not None:
+        if frame.f_code.co_name in ("_prepare_forward_infra", "_prepare_backward_infra") and frame.f_globals.get("__name__") == stage:
+            return True
+        frame = frame.f_back
+    return False
+
+
 def is_transforming() -> bool:
     """Returns True within torch.func's vmap and grad, whose tensors have no memory of their own."""
     functorch = getattr(torch._C, "_functorch", None)

@@ -12,8 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .. import _ott
 from . import _hooks
 
-# These hold whatever lay there before, and are no computation.
-_LEFT_OUT = ("aten::empty", "aten::new_empty", "aten::_local_scalar_dense", "aten::is_pinned")
+# These hold or are given what lies elsewhere, and are no computation.
+_LEFT_OUT = ("aten::set_", "aten::empty", "aten::new_empty", "aten::_local_scalar_dense", "aten::is_pinned")
 # These write their first argument and do not read it.
 _WRITERS = {"bernoulli_", "copy_", "exponential_", "fill_", "normal_", "random_", "uniform_", "zero_"}
 
@@ -82,7 +82,7 @@ class Operations:
 
     def add(self, name: str, role: str, module: str, inputs: List[Any], outputs: List[Any]) -> None:
         """An operation that is seen as a whole: a batch that was loaded, gradients that were reduced."""
-        if self.is_on:
+        if self.is_on and not _hooks.is_learning_shapes():
             self.finish(self.start(name, role, module, inputs), outputs)
 
     def add_shards(self) -> None:
@@ -136,7 +136,7 @@ class _Mode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if not self.logs or not _is_logged(func):
+        if not self.logs or not _is_logged(func) or _hooks.is_learning_shapes():
             return func(*args, **kwargs)
         operation, result = self._begin(func, args, kwargs), None
         try:
