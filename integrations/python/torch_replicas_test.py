@@ -332,6 +332,21 @@ class ReplicasTest(torch_test.ObservedTestCase):
         observed = self.check_sound("of_its_own", train, 3, every)
         self.assertEqual({json.loads(verdict)["outcome"] for verdict in observed.verdicts()}, {"BITWISE_EQUAL"})
 
+    def test_a_check_that_says_only_when_looks_at_what_replicas_share(self):
+        def train():
+            model, optimizer = torch_test.make()
+            torch.manual_seed(20 + RANK)
+            for _ in range(3):
+                optimizer.zero_grad()
+                loss_of(model, (torch.randn(8, 16), torch.randint(0, 4, (8,)))).backward()
+                optimizer.step()
+            return digest(model)
+
+        observed = self.check_sound("only_when", train, 3, {"cross_check": {"iterations": {"every": 1}}})
+        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
+        self.assertEqual(outcomes.count("BITWISE_EQUAL"), 3)
+        self.assertNotIn("DIFFERENT", outcomes)
+
     def test_what_is_alike_on_all_ranks_on_purpose_is_no_batch(self):
         class Rows:
             def __init__(self, x):

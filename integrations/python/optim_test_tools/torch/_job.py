@@ -23,7 +23,9 @@ from ._collectives import JOINS, OWN_HOOK, format_ranks, group_ranks
 Config = Union[None, str, "os.PathLike[str]", Mapping[str, Any]]
 
 WARMUP_ITERATIONS = 3
-_CHECK_EVERY = 100
+_CHECKED_ITERATIONS = {"first": True, "every": 100}
+# Fields of cross_check that say what ranks share.
+_WHAT_IS_CHECKED = ("replicated", "distinct", "kinds", "tensor_kinds", "sharded", "same_data_along", "reference_run")
 _HANG_SECONDS = 120.0
 # Ranks come to the first forward pass at different times: data are read, kernels are compiled. It is half of the time after which
 # NCCL ends a training, as where one rank alone trains, the others wait for it meanwhile.
@@ -136,11 +138,11 @@ def make_config(
     if observer.collectives.joins:
         config.pop("cross_check", None)
         observer.say(f"replicas are not checked, as {JOINS}")
-    elif "cross_check" not in config and world_size > 1 and root is not None:
+    elif not any(config.get("cross_check", {}).get(field) for field in _WHAT_IS_CHECKED) and world_size > 1 and root is not None:
         check = _default_check(root, world_size, observer)
         if check is not None:
-            config["cross_check"] = check
-        else:
+            config["cross_check"] = {**config.get("cross_check", {"iterations": _CHECKED_ITERATIONS}), **check}
+        elif "cross_check" not in config:
             observer.say(
                 "replicas are not checked, as this model is neither in DistributedDataParallel nor sharded over all ranks: say "
                 "what they share by cross_check in a --config"
@@ -198,7 +200,7 @@ def _default_check(root: torch.nn.Module, world_size: int, observer: Any) -> Opt
         replicated += [f"parameters.{glob}" for ddp in ddps for glob in observer.models.globs_of(ddp)]
     elif not _is_sharded_over_all(_hooks.unwrap(root), world_size):
         return None
-    return {"iterations": {"first": True, "every": _CHECK_EVERY}, "replicated": replicated, "distinct": ["data.*"]}
+    return {"replicated": replicated, "distinct": ["data.*"]}
 
 
 def _is_sharded_over_all(model: torch.nn.Module, world_size: int) -> bool:

@@ -187,7 +187,8 @@ RULES: Dict[str, Tuple[str, str]] = {
     ),
     "replicas_differ": (
         "Replicas hold the same parameters and optimizer state, bit for bit.",
-        "`ott crosscheck` names the element; look at the first rule that is broken before this one.",
+        "With cross_check { iterations { every: 1 } } in a --config, `ott crosscheck` names tensor, rank and element; look at the first rule "
+        "that is broken before this one.",
     ),
     "rates_differ": (
         "Replicas step with the same learning rate and options.",
