@@ -161,10 +161,15 @@ void AddCrossChecks(const crosscheck::CheckHistories& histories, int num_ranks, 
                     std::map<int, SoundRecord>* records) {
   const int64_t num_checks = histories.replicas.summary.num_checks + histories.distinct.summary.num_checks;
   if (num_checks == 0) return;
+  std::set<int64_t> iterations;
+  for (const crosscheck::CheckHistory* const history : {&histories.replicas, &histories.distinct}) {
+    for (const CrossCheckVerdict& verdict : history->verdicts) iterations.insert(verdict.iteration());
+  }
+  const auto num_iterations = static_cast<int64_t>(iterations.size());
   for (int rank = 0; rank < num_ranks; ++rank) {
     if (!all_ranks && records->count(rank) == 0) continue;
     SoundRecord& record = (*records)[rank];
-    record.set_num_iterations(std::max<int64_t>(record.num_iterations(), num_checks));
+    record.set_num_iterations(std::max<int64_t>(record.num_iterations(), num_iterations));
     SoundRule* const rule =
         AddRule(kCrossCheck, "What the configuration says that ranks share, or each has of its own, is so.",
                 "`ott crosscheck RUN` names the elements.", &record);
