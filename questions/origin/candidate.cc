@@ -17,21 +17,25 @@ std::string DescribeWriter(const LoggedOps& ops, int64_t writer) {
                       IterationOf(ops, static_cast<size_t>(writer)));
 }
 
+// Returns true if they have the same elements, in whatever order, as far as their statistics tell.
+bool HaveSameElements(const LoggedOp& a, int tensor_a, const LoggedOp& b, int tensor_b) {
+  constexpr double kOtherOrder = 1e-6;
+  const OpTensorDefinition& of_a = a.definition().tensors[tensor_a];
+  const OpTensorDefinition& of_b = b.definition().tensors[tensor_b];
+  const double norm = a.norm(tensor_a);
+  return a.is_known(tensor_a) && b.is_known(tensor_b) && norm > 0 && std::isfinite(norm) &&
+         of_a.num_elements == of_b.num_elements && of_a.dtype == of_b.dtype &&
+         a.max_abs(tensor_a) == b.max_abs(tensor_b) &&
+         std::abs(b.norm(tensor_b) - norm) <= kOtherOrder * norm;
+}
+
 // Returns the last operation before `reader` that wrote the elements of this tensor in another shape or
 // order, as digests do not tell and views are not logged; -1: none.
 int64_t WriterOfView(const LoggedOps& ops, size_t reader, int tensor) {
-  constexpr double kOtherOrder = 1e-6;
-  const LoggedOp& read = ops.ops[reader];
-  const OpTensorDefinition& definition = read.definition().tensors[tensor];
-  const double norm = read.norm(tensor);
-  if (!read.is_known(tensor) || !(norm > 0) || !std::isfinite(norm)) return -1;
   for (auto op = static_cast<int64_t>(reader) - 1; op >= 0; --op) {
     const LoggedOp& other = ops.ops[op];
     for (int i = 0; i < other.num_tensors(); ++i) {
-      const OpTensorDefinition& written = other.definition().tensors[i];
-      if (written.is_output && written.num_elements == definition.num_elements &&
-          written.dtype == definition.dtype && other.max_abs(i) == read.max_abs(tensor) &&
-          std::abs(other.norm(i) - norm) <= kOtherOrder * norm) {
+      if (other.definition().tensors[i].is_output && HaveSameElements(other, i, ops.ops[reader], tensor)) {
         return op;
       }
     }
@@ -104,8 +108,13 @@ Candidate ExplainInput(const AlignedOps& aligned, const OpPair& pair, const Tens
     candidate.detail = absl::StrCat("it is no view of what ", candidate.last_written_by,
                                     " wrote, as in the reference: something that is not logged wrote it");
   } else if (writers.a < 0 && writers.b < 0) {
-    candidate.detail = absl::StrCat("no operation that was logged made it, in either run",
-                                    DescribeUnlogged(aligned, pair.b));
+    // A small difference of the same elements is one of their values.
+    constexpr double kMoved = 0.01;
+    const bool is_permuted =
+        tensor.a >= 0 && difference > kMoved && HaveSameElements(aligned.op_a(pair), tensor.a, b, tensor.b);
+    candidate.detail = absl::StrCat(
+        is_permuted ? "it has the reference's elements in another order, as a transposed tensor has; " : "",
+        "no operation that was logged made it, in either run", DescribeUnlogged(aligned, pair.b));
   } else if (writers.a >= 0 && writers.b >= 0) {
     candidate.last_written_by = by_b;
     candidate.detail =

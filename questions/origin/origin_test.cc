@@ -122,6 +122,11 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
            {{"linear 10 > 30; softmax ~10 > 60"},
             {"linear 10 > 30; softmax ~11 > 61"},
             "INPUT softmax in 0 on 0: input0; no operation that was logged made it, in either run"},
+           {{"softmax 30 > 60"},
+            {"softmax ~30 > 61"},
+            "INPUT softmax in 0 on 0: input0; it has the reference's elements in another order, as a "
+            "transposed "
+            "tensor has; no operation that was logged made it, in either run"},
            // What came in iterations that were not logged is nobody's.
            {{"linear 5 > 10; @10; linear 5 > 10"},
             {"linear 5 > 10; @10; linear 6 > 12"},
