@@ -79,6 +79,12 @@ TEST(RelativeDifference, OfNumbersWhoseSumsAreEqualIsOneRoundingOfTheLargest) {
         continue;
       ++num_hidden;
       EXPECT_DOUBLE_EQ(RelativeDifference(ops[0], 0, ops[i], 0), apart);
+      // Its halves in both places.
+      WrittenTensor halves = tensors.back();
+      halves.elements[0] = halves.elements[i] = 2;
+      const LoggedOps both = LogTensors({tensors[0], halves});
+      for (const auto& [a, b] : {std::pair(0, 1), {1, 0}})
+        EXPECT_DOUBLE_EQ(RelativeDifference(both.ops[a], 0, both.ops[b], 0), apart);
     }
     EXPECT_GT(num_hidden, 0);
   }
