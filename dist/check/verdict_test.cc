@@ -215,5 +215,21 @@ TEST(VerdictToJsonLine, IsOneLineThatReadsBackIfItIsWhole) {
   EXPECT_TRUE(absl::IsInvalidArgument(ParseVerdict(line.substr(0, line.size() / 2)).status()));
 }
 
+// Only the first of them are listed.
+TEST(FormatVerdict, OfManyRanksThatAllDifferFirstInOneTensorNoOthersDiffer) {
+  CrossCheckVerdict verdict;
+  verdict.set_mode(REFERENCE);
+  verdict.set_outcome(DIFFERENT);
+  verdict.set_tensor("w");
+  verdict.set_first_tensor("w");
+  for (int rank = 0; rank < 16; ++rank) verdict.add_first_ranks(rank);
+  verdict.set_num_ranks(40);
+  for (const int num_different : {20, 21}) {
+    verdict.set_num_first_ranks(20);
+    verdict.set_num_different_ranks(num_different);
+    EXPECT_EQ(FormatVerdict(verdict).find(" ranks differ") != std::string::npos, num_different > 20);
+  }
+}
+
 }  // namespace
 }  // namespace ott
