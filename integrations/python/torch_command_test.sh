@@ -64,5 +64,15 @@ grep -q 'joined.json: .* events of 2 traces' trace.log && grep -q '^all .* %' tr
 grep -q 'Where the time goes (traces of torch.profiler)' report.log ||
   die "no traces in the report: $(< report.log)"
 
+# Other ways of starting: a folder with __main__.py, and standard input.
+mkdir folder
+echo 'from torch_program_for_test import train; print(train(False))' > folder/__main__.py
+cp "$program" folder/
+for way in folder/ -; do
+  env OTT_RUN_DIR="run_of_${way%/}" python3 -m optim_test_tools "$way" < <(echo 'import sys; sys.path.insert(0, "folder")' && cat folder/__main__.py) \
+    > started.log 2>&1 || die "the program failed as $way"
+  [[ $(learned plain.log) == "$(learned started.log)" && -s run_of_${way%/}/rank_00000/stopwatch.pb ]] || die "observation changed what $way learns"
+done
+
 ! python3 -P -m optim_test_tools "$program" fail > failed.log 2>&1 || die "a failure was lost"
 grep -q "KeyError: 'as planned'" failed.log || die "the program's exception was lost"

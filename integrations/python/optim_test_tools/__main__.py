@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import pathlib
 import runpy
 import sys
 import types
+import zipfile
 
 
 def _parse() -> argparse.Namespace:
@@ -17,7 +19,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--config", help="file of an ott.Config, as protobuf text: checks, dumps, op logs")
     parser.add_argument("--activations", metavar="GLOB", help='of leaf modules, such as "h.*": dump what they return, too')
     parser.add_argument("-m", dest="is_module", action="store_true", help="PROGRAM is a module's name")
-    parser.add_argument("program", metavar="PROGRAM", help="the training program")
+    parser.add_argument("program", metavar="PROGRAM", help="the training program: a file, a folder or archive with __main__.py, or - for standard input")
     parser.add_argument("arguments", metavar="ARGUMENTS", nargs=argparse.REMAINDER, help="its arguments")
     return parser.parse_args()
 
@@ -30,13 +32,16 @@ def _set_first_path(directory: str) -> None:
 
 def _run_file(path: str) -> None:
     """Does as python3 does, so that processes that it spawns find the program as __main__."""
-    with open(path, "rb") as file:
-        code = compile(file.read(), path, "exec", dont_inherit=True)  # this file's annotations are text, and the program's are not
+    is_input = path == "-"
+    source = sys.stdin.buffer.read() if is_input else pathlib.Path(path).read_bytes()
+    # This file's annotations are text, and the program's are not.
+    code = compile(source, "<stdin>" if is_input else path, "exec", dont_inherit=True)
     main = types.ModuleType("__main__")
-    main.__file__ = path
+    if not is_input:
+        main.__file__ = path
     main.__builtins__ = __builtins__  # type: ignore[attr-defined]
     sys.modules["__main__"] = main
-    _set_first_path(os.path.dirname(os.path.abspath(path)))
+    _set_first_path("" if is_input else os.path.dirname(os.path.abspath(path)))
     exec(code, main.__dict__)
 
 
@@ -49,13 +54,17 @@ def main() -> None:
         if error.name != "torch":
             raise
         sys.exit("python -m optim_test_tools: PyTorch is not installed here")
-    name = options.program.rsplit(".", 1)[-1] if options.is_module else os.path.basename(options.program)
+    name = options.program.rsplit(".", 1)[-1] if options.is_module else os.path.basename(os.path.normpath(options.program))
+    name = "stdin" if name == "-" else name
     observation.install(config, os.path.splitext(name)[0], options.activations)
     sys.argv = [options.program, *options.arguments]
     try:
         if options.is_module:
             _set_first_path(os.getcwd())
             runpy.run_module(options.program, run_name="__main__", alter_sys=True)
+        elif os.path.isdir(options.program) or zipfile.is_zipfile(options.program):
+            _set_first_path(options.program)
+            runpy.run_path(options.program, run_name="__main__")
         else:
             _run_file(options.program)
     except SystemExit as end:
