@@ -28,6 +28,14 @@ TEST(LayoutVerdictsToText, FiveIterationsAreToldAndEachTensorOnce) {
     }
     EXPECT_EQ(text.find(absl::StrCat("... and ", i - 5, " more iterations\n")) != text.npos, i > 5) << text;
   }
+  // All are named.
+  verdicts.resize(1);
+  verdicts[0].set_num_different(4);
+  verdicts[0].mutable_differences()->RemoveLast();
+  EXPECT_EQ(LayoutVerdictsToText(verdicts).rfind(R"(iteration 1: 4 of 9 tensors DIFFER: "w", "v", "u", "t")"
+                                                 "\n",
+                                                 0),
+            0);
 }
 
 }  // namespace
