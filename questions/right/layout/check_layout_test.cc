@@ -476,5 +476,10 @@ TEST_F(CheckLayoutTest, DimensionsThatATensorLacksAreNotCompared) {
   }
 }
 
+TEST(PathPattern, ANameStandsForOnePartAndAStarForAny) {
+  for (const auto& [pattern, matches] : {std::pair("{a}.w", false), {"*.w", true}, {"{a}.{b}.w", true}})
+    EXPECT_EQ(PathPattern::Parse(pattern)->Match("x.y.w").has_value(), matches) << pattern;
+}
+
 }  // namespace
 }  // namespace ott::crosscheck
