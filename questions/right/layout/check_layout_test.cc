@@ -124,6 +124,17 @@ TEST(ToWholes, AStackOfLayersIsTakenApart) {
   const TensorView& second = wholes.map().Find("model.layers.1.mlp.weight")->tensor().view;
   EXPECT_EQ(second.shape(), Dims({3}));
   EXPECT_EQ(*static_cast<const float*>(second.data()), 3);
+  // Its layers lie on two ranks.
+  const Tensor rows =
+      ScatteredElements::Join(second.dtype(), {2, 3}, {2, 3},
+                              {{Count({1, 3}, 5).tensor(), {0, 0}}, {Count({1, 3}).tensor(), {1, 0}}})
+          .value();
+  const Value parts = ToWholes(ValueMap{{"layers.mlp.weight", Value(rows)}}, layout, &problems).value();
+  for (const int layer : {0, 1}) {
+    const Tensor part =
+        Gathered(parts.map().Find(absl::StrCat("layers.", layer, ".mlp.weight"))->tensor()).value();
+    EXPECT_EQ(*static_cast<const float*>(part.view.data()), layer == 0 ? 5 : 0);
+  }
   // The stack is taken apart by columns, and the rule has a name that its path has not.
   stacked.set_dim(1);
   EXPECT_EQ(ToWholes(tree, layout, &problems)->map().size(), 4);
@@ -141,9 +152,9 @@ TEST(ToWholes, FoldersOfRanksArePutTogetherAndTheirLayersCounted) {
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
       R"(tensors { path: "{layer}.w" split { dim: 0 axis: "tp" } numbers { name: "layer" axis: "pp" } })",
       &layout));
-  // The first stage has two layers, and the second one has one.
+  // The first stage has two layers, the last of which comes first, and the second one has one.
   const auto two = [](float first) {
-    return ValueMap{{"0.w", Count({1}, first)}, {"1.w", Count({1}, first + 2)}};
+    return ValueMap{{"1.w", Count({1}, first + 2)}, {"0.w", Count({1}, first)}};
   };
   const auto one = [](float first) { return ValueMap{{"0.w", Count({1}, first)}}; };
   const Value tree = ValueMap{{"mp_rank_00_000", two(0)},
