@@ -49,6 +49,12 @@ TEST(Answer, TheWorstFindingIsThatOfAllAndHasAnExitCode) {
       document.answers.push_back(AnswerOf(order[finding]));
     }
     EXPECT_EQ(FindingOf(document.answers), order[worst]);
+    std::string sentences;
+    for (Answer& answer : document.answers) {
+      answer.add_sentences(absl::StrCat("says ", trial));
+      if (answer.finding() != Answer::NOT_ASKED) absl::StrAppend(&sentences, "says ", trial, "\n");
+    }
+    EXPECT_EQ(FormatSentences(document.answers), sentences);
     if (random() % 2 == 0) document.problems.emplace_back("a file is missing");
     EXPECT_EQ(document.finding(), order[document.problems.empty() ? worst : std::max<size_t>(worst, 2)]);
   }
@@ -97,6 +103,13 @@ TEST(Answer, ItsJsonHasAllFieldsAndTheEvidenceByTheNamesOfItsMessage) {
   }
 }
 
+TEST(NumberFrom, TakesBothBounds) {
+  const CLI::Validator from_0_to_1 = NumberFrom(0, 1);
+  for (std::string number : {"0", "0.5", "1"}) EXPECT_EQ(from_0_to_1(number), "");
+  for (std::string number : {"-0.1", "1.1", "nan", "", "1x"})
+    EXPECT_EQ(from_0_to_1(number), number + " is not a finite number from 0 to 1");
+}
+
 TEST(AskedRun, BeginsWhereItWentOnLast) {
   AskedRun run;
   EXPECT_EQ(run.start_iteration(), 0);
@@ -132,6 +145,7 @@ TEST(DisplayText, NamesKeepBothEndsAndNumbersTheirFirstDigits) {
   for (const double number : {0.0, 4e-320, -4e-320, 1e-305}) EXPECT_EQ(Rounded(number), number);
   EXPECT_TRUE(std::isnan(Rounded(HUGE_VAL)));
   EXPECT_EQ(DisplayLines("a\nbcd", 3), "a\nb\n... and 2 more bytes\n");
+  EXPECT_THAT(DisplayLines("a\u202eb", 9), testing::Not(testing::HasSubstr("\u202e")));
 }
 
 TEST(Answer, AnObjectOfACommandGetsItsAnswers) {
