@@ -38,9 +38,10 @@ _HAS_STEP_HOOKS = hasattr(_optimizer_module, "register_optimizer_step_pre_hook")
 class Observer:
     """Observes the training of this process from install() to finish().
 
-    Steps tells what an iteration is. Its parts are measurements: "data of Dataset, train.py:40" in loaders, "data before train.py:120" from an iteration's end to its first
-    forward pass, "forward", "backward", "clipping", "optimizer", "evaluation" (forward passes without gradients, and the
-    loaders that feed them), "checkpoint". Inside of "forward" are modules: "module h.2.mlp, train.py:288".
+    Steps tells what an iteration is. Its parts are measurements: "data of Dataset, train.py:40" in loaders, "data before
+    train.py:120" from an iteration's end to its first forward pass, "forward", "backward", "clipping", "optimizer", "evaluation"
+    (forward passes without gradients, and the loaders that feed them), "checkpoint". Inside of "forward" are modules: "module
+    h.2.mlp, train.py:288".
     """
 
     def __init__(self, config: _job.Config, name: str, activations: Optional[str] = None):

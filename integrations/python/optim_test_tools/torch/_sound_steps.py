@@ -67,7 +67,7 @@ class Steps:
         names = []
         for parameter, before, iteration in state.first_values:
             self._training.check("update_rounded_away")
-            if state.num_steps >= _ROUNDED_STEPS and rates.get(id(parameter)) != 0 and torch.equal(before, sample_of(parameter)):
+            if state.num_steps >= _ROUNDED_STEPS and rates.get(id(parameter)) != 0 and _is_equal(before, sample_of(parameter)):
                 names.append(self._training.name_of(parameter))
         if names:
             kind = str(state.first_values[0][0].dtype).replace("torch.", "")
