@@ -40,6 +40,9 @@ inline constexpr double kPowerQuantile = 0.84;
 inline constexpr double kMinExcess = 0.05;
 inline constexpr double kMinWorkShare = 0.01;
 inline constexpr double kMinMeasurementShare = 0.001;
+// For a sampled one, such as a module: processes that are alike differ in what they take of memory and
+// caches, and that lies in few modules.
+inline constexpr double kMinSampledExcess = 0.05;
 // Nor, for a measurement, an excess that is smaller than this share of that of a slow rank's work: the others
 // run at other moments than that rank, which makes their short measurements longer or shorter.
 inline constexpr double kMinShareOfStraggler = 0.05;

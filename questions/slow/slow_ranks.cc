@@ -212,9 +212,10 @@ void FindSlowMeasurements(const ClusterSummary& summary, double error, ClusterSt
   const double level = error / static_cast<double>(num_compared);
   const double iteration = summary.iteration().over_ranks.mean();
   const double of_straggler = stats.straggler().work_seconds() - stats.straggler().median_work_seconds();
-  const double min_seconds = std::max(kMinMeasurementShare * iteration, kMinShareOfStraggler * of_straggler);
   std::vector<SlowMeasurement> found;
   for (const ClusterSummary::Row& measurement : summary.measurements()) {
+    const double min_share = measurement.sampled ? kMinSampledExcess : kMinMeasurementShare;
+    const double min_seconds = std::max(min_share * iteration, kMinShareOfStraggler * of_straggler);
     for (const auto& [unused_group, times] : measurement.times) {
       // A smaller excess may be surer, and hides no larger one.
       std::optional<RankTimes::Suspect> suspect;

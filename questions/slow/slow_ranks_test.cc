@@ -274,10 +274,10 @@ class RanksByDefinition {
     for (const ClusterSummary::Row& row : summary_.measurements()) compared += Compared(row.times);
     const Straggler& straggler = stats_.straggler();
     const double of_straggler = straggler.work_seconds() - straggler.median_work_seconds();
-    const Rule rule = {error / static_cast<double>(compared),
-                       std::max(0.001 * iteration_, 0.05 * of_straggler)};
     std::vector<SlowMeasurement> named;
     for (const ClusterSummary::Row& row : summary_.measurements()) {
+      const Rule rule = {error / static_cast<double>(compared),
+                         std::max((row.sampled ? 0.05 : 0.001) * iteration_, 0.05 * of_straggler)};
       for (const auto& [group, times] : row.times) {
         std::vector<Suspect> suspects = times.Suspects();
         suspects.erase(std::remove_if(suspects.begin(), suspects.end(),

@@ -47,9 +47,9 @@ TEST(PolicyFigures, ThePageHasTheErrorsAndSizesOfThePolicy) {
   EXPECT_THAT(text, HasSubstr("have a twentieth of that"));
   EXPECT_THAT(text, HasSubstr(absl::StrFormat(
                         "Named is what is at least %s of the others' median, and %s of an iteration for "
-                        "the work, %s for a measurement, %s for waiting",
+                        "the work, %s for a measurement, %s for a sampled one, %s for waiting",
                         Percent(kMinExcess), Percent(kMinWorkShare), Percent(kMinMeasurementShare),
-                        Percent(kHoldUpIterationShare))));
+                        Percent(kMinSampledExcess), Percent(kHoldUpIterationShare))));
   EXPECT_THAT(text, HasSubstr(absl::StrFormat("if its excess is below %s of that rank's",
                                               Percent(kMinShareOfStraggler))));
   ASSERT_EQ(kMinShareWithTaken, 1.0 / 3);
