@@ -516,7 +516,7 @@ TEST_F(TensorDumperTest, ADumpThatDiffersIsAnErrorOrAWarning) {
   DumpNow();
   EXPECT_THAT(testing::internal::GetCapturedStderr(), ContainsRegex("[^.]a: shape differs"));
 
-  // What is enabled next dumps.
+  // A dumper that is enabled again dumps, and compares no more.
   ASSERT_TRUE(dumper_.Disable().ok());
   Enable();
   Add("a", 2.0);

@@ -1,15 +1,11 @@
 """Programs that stand right beside a rule: healthy ones that one condition of it spares, and faults that it sees by one alone."""
 
-import os
-import shutil
-import tempfile
-
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 import optim_test_tools as ott
-from sound_common import AT, Language, Net, batch, images, loader, loss_of, start_observation, step
+from sound_common import AT, Language, Net, batch, images, loader, loss_of, step
 
 
 def overflowing(fault):
@@ -307,23 +303,6 @@ def sampling_part(fault):
         model.train()
 
 
-def second_training(fault):
-    """A checkpoint of this process, from which another training begins with an optimizer of its own."""
-    path = os.path.join(tempfile.mkdtemp(), "checkpoint.pt")
-    for number in range(2):
-        model = Net()
-        optimizer = torch.optim.Adam(model.parameters())
-        if number == 1:
-            ott.torch.finish()
-            start_observation()
-            model.load_state_dict(torch.load(path, weights_only=False)["model"])
-        for _ in range(4):
-            step(optimizer, loss_of(model, batch()))
-        if number == 0:
-            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
-    shutil.rmtree(os.path.dirname(path))
-
-
 def replaced_part(fault):
     """A part is replaced by another one, which the optimizer gets, too."""
     model = Net()
@@ -341,7 +320,7 @@ PROGRAMS = [
     overflowing, outliers, stepped_by_hand, looked_at_seldom, cleared_by_hand, joined_late, rounded_on_purpose, evolved,
     stepped_twice_with_noise, shared_and_masked, made_anew_with_state, two_counts_in_one, of_three_kinds, without_statistics,
     quantised, folds_of_one_order, constant, clipped_early_too, unscaled_by_hand, clipped_by_largest, rates_by_hand, head_dropped,
-    sampling_part, second_training, replaced_part,
+    sampling_part, replaced_part,
 ]
 
 FAULTS = [

@@ -21,9 +21,15 @@ from optim_test_tools.torch import _job, _sound_training
 
 
 class ReplicasTest(torch_test.ObservedTestCase):
-    def assert_compared(self, observed):
-        """Replicas were compared once, and so were the batches of ranks."""
-        self.assertEqual([json.loads(verdict)["outcome"] for verdict in observed.verdicts()], ["BITWISE_EQUAL", "ALL_DISTINCT"])
+    def assert_compared(self, observed, times=1):
+        """Replicas were compared so often, and so were the batches of ranks."""
+        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
+        self.assertEqual(outcomes, times * ["BITWISE_EQUAL", "ALL_DISTINCT"])
+
+    def check_every(self, name, train, replicated, **counts):
+        """A training of four iterations, each of which is checked."""
+        check = {"iterations": {"every": 1}, "replicated": replicated, "distinct": ["data.*"]}
+        self.assert_compared(self.check_sound(name, train, 4, {"cross_check": check}, **counts), 4)
 
     def test_a_communication_hook_may_come_after_the_first_pass(self):
         def hook(state, bucket):
@@ -374,10 +380,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
                 optimizer.step()
             return digest(model)
 
-        every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["state.counts.*"], "distinct": ["data.*"]}}
-        observed = self.check_sound("alike", train, 4, every)
-        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
-        self.assertEqual(outcomes, 4 * ["BITWISE_EQUAL", "ALL_DISTINCT"])
+        self.check_every("alike", train, ["state.counts.*"])
 
     def test_one_rank_may_evaluate_with_gradients(self):
         def train():
@@ -393,10 +396,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
                 optimizer.step()
             return digest(model)
 
-        every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["state.*"], "distinct": ["data.*"]}}
-        observed = self.check_sound("evaluates", train, 4, every)
-        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
-        self.assertEqual(outcomes, 4 * ["BITWISE_EQUAL", "ALL_DISTINCT"])
+        self.check_every("evaluates", train, ["state.*"])
 
     def test_models_that_one_rank_has_are_not_compared(self):
         def train():
@@ -414,9 +414,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
                 optimizer.step()
             return digest(model, own)
 
-        observed = self.check_sound("of_one_rank", train, 4)
-        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
-        self.assertEqual(outcomes, ["BITWISE_EQUAL", "ALL_DISTINCT"])
+        self.assert_compared(self.check_sound("of_one_rank", train, 4))
 
     def test_what_one_rank_alone_trains_is_of_no_iteration(self):
         def train():
@@ -433,10 +431,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
                 optimizer.step()
             return digest(model, own)
 
-        every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["state.*", "parameters.head.*"], "distinct": ["data.*"]}}
-        observed = self.check_sound("probe", train, 4, every, dist__gradients=4)
-        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
-        self.assertEqual(outcomes, 4 * ["BITWISE_EQUAL", "ALL_DISTINCT"])
+        self.check_every("probe", train, ["state.*", "parameters.head.*"], dist__gradients=4)
 
 
 if __name__ == "__main__":

@@ -400,7 +400,7 @@ TEST(Comparison, OfRandomCurvesIsWhatTheRulesSay) {
               differs ? LearningVerdict::DIFFERENT : LearningVerdict::CANNOT_TELL)
         << what;
     EXPECT_EQ(with_others.metrics(2).points_size(), points.x.size()) << what;
-    // What is not finite is set to what is worst.
+    // A value that is not finite counts as the worst one, so ratios are the same only in this direction.
     if (falls != lower_is_better) continue;
     EXPECT_NEAR(with_others.metrics(2).ratio(), metric.ratio(), 1e-9) << what;
   }

@@ -318,7 +318,7 @@ TEST(Noise, OfATensorThatAnIterationHasNotIsNothingThere) {
   Noise noise;
   for (const int64_t iteration : {0, 10, 20}) noise.AddIteration(iteration);
   for (const int64_t iteration : {0, 20}) noise.Add("a", iteration, 0, 1, static_cast<double>(1 + iteration));
-  // What is beside an iteration is the next one that has the tensor.
+  // Iteration 10 has no 'a', and counts as 0 between the two that have it.
   EXPECT_THAT(noise.Fit({0, 1}, 2, {}).tensors(0).atol_at(), ElementsAre(42, 0, 42));
 }
 
