@@ -6,9 +6,8 @@ import os
 import unittest
 
 import torch
-import torch_test
 from torch import nn
-from torch_test import RANK, WORLD, digest
+from torch_for_test import DIRECTORY, RANK, WORLD, ObservedTestCase, digest, main
 
 
 def installed(name):
@@ -36,7 +35,7 @@ class Language(nn.Module):
         return {"loss": nn.functional.cross_entropy(scores.flatten(0, 1), labels.flatten()), "logits": scores}
 
 
-class FrameworksTest(torch_test.ObservedTestCase):
+class FrameworksTest(ObservedTestCase):
     @installed("transformers")
     def test_trainer_of_hugging_face(self):
         from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
@@ -46,7 +45,7 @@ class FrameworksTest(torch_test.ObservedTestCase):
             sizes = {"n_layer": 2, "n_embd": 16, "n_head": 2, "vocab_size": 32, "n_positions": 8}
             model = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0))
             arguments = TrainingArguments(
-                output_dir=os.path.join(torch_test.DIRECTORY, "trainer"),
+                output_dir=os.path.join(DIRECTORY, "trainer"),
                 use_cpu=True,
                 max_steps=6,
                 per_device_train_batch_size=2,
@@ -118,7 +117,7 @@ class FrameworksTest(torch_test.ObservedTestCase):
                 devices=WORLD,
                 strategy="ddp",
                 max_epochs=2,
-                default_root_dir=os.path.join(torch_test.DIRECTORY, "lightning"),
+                default_root_dir=os.path.join(DIRECTORY, "lightning"),
                 logger=False,
                 enable_progress_bar=False,
                 enable_model_summary=False,
@@ -138,4 +137,4 @@ class FrameworksTest(torch_test.ObservedTestCase):
 
 
 if __name__ == "__main__":
-    torch_test.main()
+    main()

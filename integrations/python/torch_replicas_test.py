@@ -12,15 +12,14 @@ import unittest.mock
 import torch
 import torch.distributed as dist
 import torch.distributed.algorithms.ddp_comm_hooks.default_hooks
-import torch_test
 from torch import nn
-from torch_test import RANK, Block, batches, digest, learn, learn_by_closures, loss_of, reduce_nothing
+from torch_for_test import IS_2, RANK, Block, Observed, ObservedTestCase, batches, digest, learn, learn_by_closures, loss_of, main, make, reduce_nothing
 
 import optim_test_tools as ott
 from optim_test_tools.torch import _job, _sound_training
 
 
-class ReplicasTest(torch_test.ObservedTestCase):
+class ReplicasTest(ObservedTestCase):
     def assert_compared(self, observed, times=1):
         """Replicas were compared so often, and so were the batches of ranks."""
         outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
@@ -36,7 +35,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
             return state.allreduce([bucket.buffer().mul_(0.25)]).get_future().then(lambda future: future.value()[0])
 
         def train():
-            model, optimizer = torch_test.make()
+            model, optimizer = make()
             loss = loss_of(model, next(iter(batches(1))))
             model.register_comm_hook(model.process_group, hook)
             loss.backward()
@@ -64,7 +63,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
             return work.get_future().then(lambda future: future.value()[0])
 
         def train(is_late):
-            model, optimizer = torch_test.make()
+            model, optimizer = make()
             loss = loss_of(model, next(iter(batches(1)))) if is_late else None
             model.register_comm_hook(None, hook)
             if loss is not None:
@@ -80,7 +79,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
             return reduce_nothing(state, bucket)
 
         def train():
-            model, optimizer = torch_test.make()
+            model, optimizer = make()
             with self.assertRaisesRegex(ValueError, "bucket annotation"):
                 model.register_comm_hook(None, hook)
             learn(model, optimizer, 3)
@@ -88,7 +87,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
 
         self.check_sound("refused_hook", train, 3)
 
-    @unittest.skipUnless(torch_test.IS_2, "PyTorch 1.13 has no such replicate()")
+    @unittest.skipUnless(IS_2, "PyTorch 1.13 has no such replicate()")
     def test_a_model_may_be_replicated_without_a_wrapper(self):
         def train():
             from torch.distributed._composable import replicate
@@ -125,7 +124,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
 
     def test_gradients_may_be_divided_by_the_ranks_that_still_have_batches(self):
         def train():
-            model, optimizer = torch_test.make()
+            model, optimizer = make()
             with model.join(divide_by_initial_world_size=False):
                 for batch in batches(3 + RANK):
                     optimizer.zero_grad()
@@ -140,7 +139,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
         from torch.distributed.optim import ZeroRedundancyOptimizer
 
         def train():
-            model, _ = torch_test.make()
+            model, _ = make()
             optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.SGD, lr=0.1)
             for _ in range(2):
                 with Join([model, optimizer]):
@@ -155,7 +154,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
 
     def test_the_observation_ends_where_ranks_join_that_are_checked(self):
         def train():
-            model, optimizer = torch_test.make()
+            model, optimizer = make()
             learn(model, optimizer, 1)
             with model.join():
                 learn(model, optimizer, 3 + RANK)
@@ -163,7 +162,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
 
         said = io.StringIO()
         alone = train()
-        with contextlib.redirect_stderr(said), torch_test.Observed("late_join"):
+        with contextlib.redirect_stderr(said), Observed("late_join"):
             self.assertEqual(train(), alone)
         self.assertIn("no longer observed: Error: replicas are checked", said.getvalue())
 
@@ -182,20 +181,20 @@ class ReplicasTest(torch_test.ObservedTestCase):
                     averager.step()
 
         said = io.StringIO()
-        with contextlib.redirect_stderr(said), torch_test.Observed("without_group"):
+        with contextlib.redirect_stderr(said), Observed("without_group"):
             train()
             with unittest.mock.patch.object(dist, "get_world_size", side_effect=ValueError("not initialized")):
                 ott.torch.finish()
         self.assertNotIn("no longer checked", said.getvalue())
 
     def test_a_rank_that_is_not_observed_is_not_waited_for(self):
-        model, optimizer = torch_test.make()
+        model, optimizer = make()
         said = io.StringIO()
         with unittest.mock.patch.multiple(_job, _is_announced=True, _SECONDS_TO_ANNOUNCE=0.1), contextlib.redirect_stderr(said):
             if RANK == 0:
                 _job.announce()
             dist.barrier()
-            with torch_test.Observed("alone"):
+            with Observed("alone"):
                 for batch in batches(2):
                     loss_of(model, batch).backward()
                     optimizer.step()
@@ -212,8 +211,8 @@ class ReplicasTest(torch_test.ObservedTestCase):
 
     def test_a_distributed_module_is_copied_and_saved_as_a_whole(self):
         def train():
-            model, optimizer = torch_test.make()
-            hooked, its = torch_test.make()
+            model, optimizer = make()
+            hooked, its = make()
             hooked.register_comm_hook(None, dist.algorithms.ddp_comm_hooks.default_hooks.fp16_compress_hook)
             for batch in batches(3):
                 for part, steps in ((model, optimizer), (hooked, its)):
@@ -228,7 +227,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
 
     def test_a_communication_hook_that_comes_late_leaves_replicas_different(self):
         def train():
-            model, optimizer = torch_test.make()
+            model, optimizer = make()
             loss = loss_of(model, next(iter(batches(1))))
             model.register_comm_hook(None, reduce_nothing)
             loss.backward()
@@ -248,7 +247,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
         class Model(nn.Module):
             def __init__(self):
                 super().__init__()
-                self.wrapped, _ = torch_test.make()
+                self.wrapped, _ = make()
                 self.head = nn.Linear(4, 4).requires_grad_(False)
 
             def forward(self, x):
@@ -264,7 +263,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
         self.assert_compared(observed)
 
     def test_a_layer_that_has_none_but_tied_parameters_is_compared_by_their_name(self):
-        class Tied(torch_test.Block):
+        class Tied(Block):
             def __init__(self):
                 super().__init__()
                 self.last = nn.Linear(4, 4, bias=False)
@@ -285,7 +284,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
 
     def test_a_model_trains_within_a_distributed_module_that_is_in_eval_mode(self):
         def train():
-            model, optimizer = torch_test.make()
+            model, optimizer = make()
             model.eval()
             model.module.train()
             learn(model, optimizer, 3)
@@ -296,14 +295,14 @@ class ReplicasTest(torch_test.ObservedTestCase):
 
     def test_replicas_are_checked_whose_first_pass_is_in_a_closure(self):
         def train():
-            model, optimizer = torch_test.make()
+            model, optimizer = make()
             learn_by_closures(model, optimizer, 3)
             return digest(model)
 
         observed = self.check_sound("closures_of_replicas", train, 3, forward=3, dist__gradients=3)
         self.assert_compared(observed)
 
-    @unittest.skipUnless(torch_test.IS_2, "FSDP2 is newer")
+    @unittest.skipUnless(IS_2, "FSDP2 is newer")
     def test_a_parameter_whose_memory_was_taken_back_is_not_read(self):
         parameter = nn.Parameter(torch.ones(8))
         self.assertEqual(_sound_training.sample_of(parameter).tolist(), [1.0] * 8)
@@ -311,8 +310,8 @@ class ReplicasTest(torch_test.ObservedTestCase):
         self.assertIsNone(_sound_training.sample_of(parameter))
 
     def test_a_distributed_module_that_was_made_before_is_looked_at(self):
-        model, optimizer = torch_test.make()
-        with torch_test.Observed("made_before") as observed:
+        model, optimizer = make()
+        with Observed("made_before") as observed:
             ott.torch.observe(model, optimizer)
             for batch in batches(3):
                 optimizer.zero_grad()
@@ -323,7 +322,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
 
     def test_a_model_that_each_rank_trains_for_itself_is_clipped(self):
         def train():
-            model, optimizer = torch_test.make()
+            model, optimizer = make()
             own = nn.Linear(16, 4)
             its = torch.optim.SGD(own.parameters(), lr=0.1)
             for batch in batches(3):
@@ -340,7 +339,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
 
     def test_a_check_that_says_only_when_looks_at_what_replicas_share(self):
         def train():
-            model, optimizer = torch_test.make()
+            model, optimizer = make()
             torch.manual_seed(20 + RANK)
             for _ in range(3):
                 optimizer.zero_grad()
@@ -384,7 +383,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
 
     def test_one_rank_may_evaluate_with_gradients(self):
         def train():
-            model, optimizer = torch_test.make()
+            model, optimizer = make()
             for i, batch in enumerate(batches(4)):
                 if i == 2 and RANK == 0:
                     model.eval()
@@ -400,7 +399,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
 
     def test_models_that_one_rank_has_are_not_compared(self):
         def train():
-            model, optimizer = torch_test.make()
+            model, optimizer = make()
             own = nn.Linear(16, 4)
             its = torch.optim.SGD(own.parameters(), lr=0.1)
             for i, batch in enumerate(batches(4)):
@@ -418,7 +417,7 @@ class ReplicasTest(torch_test.ObservedTestCase):
 
     def test_what_one_rank_alone_trains_is_of_no_iteration(self):
         def train():
-            model, optimizer = torch_test.make()
+            model, optimizer = make()
             own = nn.Linear(16, 4)
             its = torch.optim.SGD(own.parameters(), lr=0.1)
             for i, batch in enumerate(batches(4)):
@@ -435,4 +434,4 @@ class ReplicasTest(torch_test.ObservedTestCase):
 
 
 if __name__ == "__main__":
-    torch_test.main()
+    main()

@@ -14,15 +14,14 @@ import weakref
 
 import torch
 import torch.distributed as dist
-import torch_test
 from torch import nn
-from torch_test import RANK, Block, batches, digest, learn, loss_of
+from torch_for_test import IS_2, RANK, Block, Observed, ObservedTestCase, batches, digest, learn, loss_of, main, make
 
 import optim_test_tools as ott
 from optim_test_tools.torch import _hooks
 
 
-class UnusualTest(torch_test.ObservedTestCase):
+class UnusualTest(ObservedTestCase):
     def test_a_model_that_is_traced_is_not_trained_by_that(self):
         def train():
             torch.manual_seed(3)
@@ -107,7 +106,7 @@ class UnusualTest(torch_test.ObservedTestCase):
 
         self.check_sound("raises", train, 5)
 
-    @unittest.skipUnless(torch_test.IS_2, "PyTorch 1.13 has no torch.compile")
+    @unittest.skipUnless(IS_2, "PyTorch 1.13 has no torch.compile")
     def test_a_step_within_torch_compile_is_taken_for_none_that_is_left_out(self):
         def train():
             torch.manual_seed(3)
@@ -126,11 +125,11 @@ class UnusualTest(torch_test.ObservedTestCase):
             self.check_sound("compiled_step", train, 0)
         self.assertEqual("no iteration was seen" in said.getvalue(), RANK == 0)
 
-    @unittest.skipUnless(torch_test.IS_2, "PyTorch 1.13 has no torch.compile")
+    @unittest.skipUnless(IS_2, "PyTorch 1.13 has no torch.compile")
     def test_a_training_that_is_compiled_as_a_whole_is_said_to_be_hidden(self):
         self.addCleanup(torch._dynamo.utils.counters.clear)
         said = io.StringIO()
-        with contextlib.redirect_stderr(said), torch_test.Observed("hidden"):
+        with contextlib.redirect_stderr(said), Observed("hidden"):
             model = nn.Linear(4, 4)
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
@@ -142,7 +141,7 @@ class UnusualTest(torch_test.ObservedTestCase):
             step(torch.ones(2, 4))
         self.assertEqual("nothing was observed: torch.compile() hides" in said.getvalue(), RANK == 0, said.getvalue())
 
-    @unittest.skipUnless(torch_test.IS_2, "PyTorch 1.13 has no torch.compile")
+    @unittest.skipUnless(IS_2, "PyTorch 1.13 has no torch.compile")
     def test_a_model_that_is_compiled_late_is_one_graph(self):
         def train():
             torch._dynamo.reset()
@@ -247,7 +246,7 @@ class UnusualTest(torch_test.ObservedTestCase):
         self.assertEqual(tensors["grads"]["embedding.weight"]["values"].shape, (3, 16))
         self.assertEqual(tensors["buffers"]["edges"]["values"].tolist(), [1, 1, 1, 1])
 
-    @unittest.skipUnless(torch_test.IS_2, "PyTorch 1.13 has no hook behind a gradient")
+    @unittest.skipUnless(IS_2, "PyTorch 1.13 has no hook behind a gradient")
     def test_passes_that_recompute_while_optimizers_step_are_of_the_backward_pass(self):
         def train():
             torch.manual_seed(3)
@@ -268,7 +267,7 @@ class UnusualTest(torch_test.ObservedTestCase):
 
     def test_a_search_of_rates_learns_from_the_first_epoch_as_the_training_does(self):
         def train():
-            model, optimizer = torch_test.make()
+            model, optimizer = make()
             before = copy.deepcopy((model.module.state_dict(), optimizer.state_dict()))
             data = torch.utils.data.TensorDataset(torch.randn(32, 16), torch.randint(4, (32,)))
             sampler = torch.utils.data.distributed.DistributedSampler(data)
@@ -361,7 +360,7 @@ class UnusualTest(torch_test.ObservedTestCase):
         self.check_sound("thread", train, 4, optimizer=4)
 
     def test_ranks_find_together_where_the_program_says_so(self):
-        with torch_test.Observed("together") as observed:
+        with Observed("together") as observed:
             model = Block()
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             ott.torch.observe().start(model)
@@ -396,4 +395,4 @@ class UnusualTest(torch_test.ObservedTestCase):
 
 
 if __name__ == "__main__":
-    torch_test.main()
+    main()

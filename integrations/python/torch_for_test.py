@@ -1,0 +1,150 @@
+"""What the tests of observed trainings share: a model, loops that train it, and a run under observation."""
+
+import glob
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+import warnings
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import optim_test_tools as ott
+
+warnings.filterwarnings("ignore")
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+RANK, WORLD = dist.get_rank(), dist.get_world_size()
+IS_2 = int(torch.__version__.split(".")[0]) >= 2
+DIRECTORY = os.path.join(os.environ.get("TEST_TMPDIR", tempfile.gettempdir()), f"torch_{os.environ['MASTER_PORT']}")
+
+
+class Block(nn.Module):
+    def __init__(self, recompute=None):
+        super().__init__()
+        self.recompute = recompute
+        self.inner = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Dropout(0.2))
+        self.head = nn.Linear(16, 4)
+
+    def forward(self, x):
+        if self.recompute is None:
+            return self.head(self.inner(x))
+        from torch.utils.checkpoint import checkpoint
+
+        return self.head(checkpoint(self.inner, x, use_reentrant=self.recompute))
+
+
+def make(recompute=None, **ddp):
+    torch.manual_seed(3)
+    model = nn.parallel.DistributedDataParallel(Block(recompute), **ddp)
+    torch.manual_seed(10 + RANK)
+    return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+
+def batches(number, workers=0):
+    data = torch.utils.data.TensorDataset(torch.randn(number * 4, 16), torch.randint(4, (number * 4,)))
+    return torch.utils.data.DataLoader(data, batch_size=4, num_workers=workers, shuffle=True)
+
+
+def digest(*models):
+    held = [p for model in models for p in model.parameters()] + [torch.get_rng_state()]
+    held = [p.to_local() if hasattr(p, "to_local") else p for p in held]
+    return hashlib.sha256(b"".join(p.detach().contiguous().numpy().tobytes() for p in held)).hexdigest()
+
+
+def loss_of(model, batch):
+    x, y = batch
+    return nn.functional.cross_entropy(model(x), y)
+
+
+def learn(model, optimizer, number):
+    for batch in batches(number):
+        optimizer.zero_grad()
+        loss_of(model, batch).backward()
+        optimizer.step()
+
+
+def learn_by_closures(model, optimizer, iterations):
+    for batch in batches(iterations):
+
+        def closure():
+            optimizer.zero_grad()
+            loss = loss_of(model, batch)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+
+
+def reduce_nothing(state, bucket):
+    """A communication hook that leaves each rank its own gradients."""
+    future = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
+
+
+class Observed:
+    """A run under observation, and what it left."""
+
+    def __init__(self, name, config=None):
+        self.dir = os.path.join(DIRECTORY, name)
+        self.config = {"stopwatch": {}, "run_dir": self.dir, **(config or {})}
+
+    def __enter__(self):
+        ott.torch.observe(config=self.config)
+        return self
+
+    def __exit__(self, *exception):
+        ott.torch.finish()
+        dist.barrier()
+
+    def measurements(self):
+        with open(os.path.join(self.dir, f"rank_{RANK:05d}", "stopwatch.json"), encoding="utf-8") as file:
+            stats = json.load(file)
+        return int(stats["num_measured_iters"]), {m["name"]: int(m["per_interval"]["count"]) for m in stats["measurements"]}
+
+    def verdicts(self):
+        """Returns the lines of the cross-checks of this rank."""
+        lines = []
+        for path in glob.glob(os.path.join(self.dir, f"rank_{RANK:05d}", "cross_check.jsonl")):
+            with open(path, encoding="utf-8") as file:
+                lines += file.readlines()
+        return lines
+
+
+class ObservedTestCase(unittest.TestCase):
+    def check(self, name, train, iterations, config=None, **counts):
+        """Trains as it is and observed; iterations and measurements must be as often as said."""
+        alone = train()
+        observed = Observed(name, config)
+        with observed:
+            again = train()
+        self.assertEqual(alone, again, "observation changed the training")
+        measured, names = observed.measurements()
+        self.assertEqual(measured, iterations)
+        for measurement, count in counts.items():
+            self.assertEqual(names.get(measurement.replace("__", "."), 0), count, (measurement, names))
+        self.assertTrue(os.path.getsize(os.path.join(observed.dir, f"rank_{RANK:05d}", "flight")) > 0)
+        return observed
+
+    def check_sound(self, name, train, iterations, config=None, **counts):
+        observed = self.check(name, train, iterations, config, **counts)
+        self.assertEqual(ott._ott.describe_unsound(observed.dir), "")
+        return observed
+
+
+def main():
+    if RANK == 0:
+        shutil.rmtree(DIRECTORY, ignore_errors=True)
+        os.makedirs(DIRECTORY)
+    dist.barrier()
+    program = unittest.main(verbosity=2 if RANK == 0 else 0, exit=False)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Gloo's threads may abort as the interpreter is torn down (pytorch/pytorch, pull request 179291).
+    os._exit(0 if program.result.wasSuccessful() else 1)
