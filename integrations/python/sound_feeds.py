@@ -1,13 +1,18 @@
 """Healthy programs by what they learn from: loaders, streams and batches. Each takes `fault`, which is empty."""
 
 import itertools
+import os
+import shutil
+import tempfile
 
+import numpy
 import torch
-from torch import nn
 from torch.nn import functional as F
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from sound_common import ConvNet, Net, batch, images, loader, loss_of, step
+import optim_test_tools as ott
+
+from sound_common import ConvNet, Net, batch, images, loader, loss_of, start_observation, step
 
 
 def mixed_up(fault):
@@ -78,6 +83,154 @@ def echoed(fault):
                 step(optimizer, F.cross_entropy(model(x), y))
 
 
+def repeated_batches(fault):
+    """A curriculum: easy samples first, each batch three times, never shuffled."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for stage in (8, 16, 32):
+        for x, y in loader(stage):
+            for _ in range(3):
+                step(optimizer, F.cross_entropy(model(x), y))
+
+
+def evaluated_with_the_same(fault):
+    """The loader that trains is the one that evaluates, in each epoch."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    data = loader(16)
+    for _ in range(4):
+        model.train()
+        for x, y in data:
+            step(optimizer, F.cross_entropy(model(x), y))
+        model.eval()
+        with torch.no_grad():
+            for x, y in data:
+                F.cross_entropy(model(x), y)
+
+
+def learned_by_heart(fault):
+    """One batch for ever, by a loader of a single batch that is begun anew in each step."""
+    model = Net(dropout=0)
+    optimizer = torch.optim.Adam(model.parameters())
+    data = loader(4)
+    for _ in range(8):
+        x, y = next(iter(data))
+        step(optimizer, F.cross_entropy(model(x), y))
+
+
+def drawn_often(fault):
+    """Monte Carlo dropout by F.dropout() without a flag: each input is evaluated several times."""
+
+    class Model(Net):
+        def forward(self, x):
+            return self.head(F.dropout(self.norm(self.body(x)).relu(), 0.3))
+
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(3):
+        model.train()
+        for _ in range(2):
+            step(optimizer, loss_of(model, batch()))
+        model.eval()
+        with torch.no_grad():
+            for _ in range(2):
+                x = batch()[0]
+                torch.stack([model(x) for _ in range(4)]).std(0)
+
+
+class Split(Dataset):
+    """Has generators: one chose the samples, one is seeded by each sample's index."""
+
+    def __init__(self):
+        self.generator, self.noise = numpy.random.default_rng(3), torch.Generator()
+        self.rows = self.generator.permutation(32)
+        self.data = torch.randn(32, 8)
+
+    def __len__(self):
+        return 32
+
+    def __getitem__(self, index):
+        self.noise.manual_seed(index)
+        return self.data[self.rows[index]] + 0.1 * torch.randn(8, generator=self.noise), index % 4
+
+
+def generators_of_samples(fault):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for x, y in DataLoader(Split(), 4, num_workers=2, shuffle=True):
+        step(optimizer, F.cross_entropy(model(x), y))
+
+
+def loader_made_anew(fault):
+    """A loader of the same samples for each epoch, which draws for itself, and one of each fold."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
+    for _ in range(3):
+        for x, y in DataLoader(data, 4, shuffle=True):
+            step(optimizer, F.cross_entropy(model(x), y))
+    for fold in range(2):
+        torch.manual_seed(3)  # so that folds can be compared
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for x, y in DataLoader(data, 4, shuffle=True, generator=torch.Generator().manual_seed(3)):
+            step(optimizer, F.cross_entropy(model(x), y))
+
+
+def sampled_by_seed(fault):
+    """A sampler that gets a seed for each epoch; then trials of one epoch, each with a model of its own and the same order."""
+    data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
+    sampler = torch.utils.data.DistributedSampler(data, 1, 0)
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for sampler.seed in range(3):
+        for x, y in DataLoader(data, 4, sampler=sampler):
+            step(optimizer, F.cross_entropy(model(x), y))
+    for _ in range(2):
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for x, y in DataLoader(data, 4, sampler=sampler):
+            step(optimizer, F.cross_entropy(model(x), y))
+
+
+def batches_without_end(fault):
+    """A sampler of batches that has no length, of which each step takes the first one of a new pass."""
+
+    class Sampler:
+        def __iter__(self):
+            while True:
+                yield torch.randint(32, (4,)).tolist()
+
+    data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
+    data = DataLoader(data, batch_sampler=Sampler())
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(6):
+        step(optimizer, loss_of(model, next(iter(data))))
+
+
+def loader_resumed(fault):
+    """A checkpoint has the state of the loader's own generator, which is restored."""
+    ott.torch.finish()
+    path = os.path.join(tempfile.mkdtemp(), "checkpoint.pt")
+    for begins in (True, False):
+        if not begins:
+            start_observation()
+        model, generator = Net(), torch.Generator()
+        optimizer = torch.optim.Adam(model.parameters())
+        if not begins:
+            checkpoint = torch.load(path, weights_only=False)
+            optimizer.load_state_dict(checkpoint["optimizer"])
+            generator.set_state(checkpoint["order"])
+        for x, y in loader(shuffle=True, generator=generator):
+            step(optimizer, F.cross_entropy(model(x), y))
+        if begins:
+            torch.save({"optimizer": optimizer.state_dict(), "order": generator.get_state()}, path)
+    shutil.rmtree(os.path.dirname(path))
+
+
 PROGRAMS = [
-    mixed_up, streamed, full_batch, one_batch_for_ever, with_and_without_labels, echoed,
+    mixed_up, streamed, full_batch, one_batch_for_ever, with_and_without_labels, echoed, repeated_batches,
+    evaluated_with_the_same, learned_by_heart, drawn_often, generators_of_samples, loader_made_anew, sampled_by_seed,
+    batches_without_end, loader_resumed,
 ]
