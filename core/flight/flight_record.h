@@ -68,7 +68,8 @@ struct FlightRecord {
   int64_t last_event_ns = 0;
   int64_t iteration = 0;
   internal::FlightEnd end = internal::FlightEnd::kRuns;
-  // When and by whom it was ended by SIGTERM; 0 and "": that was not noted. Whether it would have been.
+  // When and by whom it was ended by SIGTERM, or by kFlightInterrupt; 0 and "": that was not noted. Whether
+  // it would have been.
   int64_t terminated_ns = 0;
   std::string terminated_by;
   bool notes_termination = false;

@@ -248,6 +248,7 @@ bool FlightRecorder::IsTrainingThread() const {
 }
 
 void FlightRecorder::SetLeft() {
+  if (header().terminated_ns.load(std::memory_order_relaxed) != 0) return;
   auto runs = internal::FlightEnd::kRuns;
   if (header().end.compare_exchange_strong(runs, internal::FlightEnd::kLeft, std::memory_order_relaxed))
     Beat();

@@ -109,10 +109,11 @@ class FlightRecorder {
   void Beat();
   // Says that training has ended: others that wait for this rank wait in vain.
   void SetFinished() { header().end.store(internal::FlightEnd::kFinished, std::memory_order_relaxed); }
-  // Says that training has ended without being finished, if it has not finished. A process whose training's
-  // thread calls exit() says so by itself.
+  // Says that training has ended without being finished, if it has not finished and was not ended from
+  // outside. A process whose training's thread calls exit() says so by itself.
   void SetLeft();
-  // The process was sent SIGTERM, which ends it, by a process of that name ("": not known; cut to 15 bytes).
+  // The process was sent SIGTERM, which ends it, by a process of that name ("": not known; cut to 15 bytes),
+  // or the user interrupted it (kFlightInterrupt).
   // May be called in a signal handler.
   void SetTerminated(const char* sender);
   // Returns true if the calling thread is the training's.

@@ -187,9 +187,9 @@ TEST_F(FlightRecorderTest, OfAnyOperationsTheFileHoldsWhatWasDone) {
     }
     const int how = below(4);
     if (how == 1 || how == 2) recorder->SetFinished();
-    if (how > 1) recorder->SetLeft();
     if (how == 0) recorder->SetTerminated("a process of a long name");
     if (how == 0) recorder->SetTerminated("another");
+    if (how != 1) recorder->SetLeft();
 
     std::string bytes = *ReadFile(path_);
     auto& header = *reinterpret_cast<internal::FlightHeader*>(bytes.data());

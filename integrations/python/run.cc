@@ -225,6 +225,10 @@ class Run {
     WithoutGil([&] { run_.reset(); });
   }
 
+  void SetInterrupted() {
+    if (run_ != nullptr) run_->SetInterrupted();
+  }
+
   void Metric(const std::string& name, double value) { Get().Metric(name, value); }
   int64_t iteration() const { return Get().iteration(); }
   bool diverged() const { return Get().diverged(); }
@@ -322,6 +326,7 @@ void DefineRun(py::module_& module) {
       .def("metric", &Run::Metric)
       .def("finish_iter", &Run::FinishIter)
       .def("finish", &Run::Finish)
+      .def("set_interrupted", &Run::SetInterrupted)
       .def("close", &Run::Close)
       .def_property_readonly("iteration", &Run::iteration)
       .def_property_readonly("diverged", &Run::diverged)

@@ -76,3 +76,9 @@ done
 
 ! python3 -P -m optim_test_tools "$program" fail > failed.log 2>&1 || die "a failure was lost"
 grep -q "KeyError: 'as planned'" failed.log || die "the program's exception was lost"
+
+# Ctrl-C loses no times, and no rank is said to have left the others.
+! env OTT_RUN_DIR=run6 python3 -P -m optim_test_tools "$program" interrupt > interrupted.log 2>&1 || die "an interrupt was lost"
+"$ott" report run6 > report.log 2>&1 || true # one rank tells of nobody
+grep -q 'not hanging: Ctrl-C ended the job at' report.log && grep -q '1 of 1 ranks, [1-9]. measured iterations' report.log ||
+  die "an interrupted run tells nothing: $(< report.log)"

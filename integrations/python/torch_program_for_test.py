@@ -1,8 +1,9 @@
-"""A training that knows nothing of observation: torch_program_for_test.py [fail | spawn | fork | profile | chdir]. Prints what it learned;
-profile: under torch.profiler; chdir: in another directory."""
+"""A training that knows nothing of observation: torch_program_for_test.py [fail | interrupt | spawn | fork | profile | chdir]. Prints what it
+learned; interrupt: after 40 iterations, by itself; profile: under torch.profiler; chdir: in another directory."""
 
 import hashlib
 import os
+import signal
 import sys
 import tempfile
 
@@ -10,14 +11,16 @@ import torch
 from torch import nn
 
 
-def train(is_rank, fails: bool = False, profiler=None):
+def train(is_rank, fails: bool = False, profiler=None, interrupted=False):
     torch.set_num_threads(1)
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 4))
     wrapped = nn.parallel.DistributedDataParallel(model) if is_rank else model
     optimizer = torch.optim.Adam(wrapped.parameters(), lr=0.01)
     torch.manual_seed(10 + (torch.distributed.get_rank() if is_rank else 0))
-    for i in range(8):
+    for i in range(41 if interrupted else 8):
+        if i == 40:
+            signal.raise_signal(signal.SIGINT)
         loss = nn.functional.cross_entropy(wrapped(torch.randn(8, 16)), torch.randint(4, (8,)))
         optimizer.zero_grad()
         loss.backward()
@@ -60,7 +63,8 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["profile"]:
         print(profiled("RANK" in os.environ), flush=True)
     else:
-        print(train("RANK" in os.environ, fails=sys.argv[1:] == ["fail"]), flush=True)
+        how = {"fails": sys.argv[1:] == ["fail"], "interrupted": sys.argv[1:] == ["interrupt"]}
+        print(train("RANK" in os.environ, **how), flush=True)
     assert __file__.endswith("torch_program_for_test.py") and train.__annotations__["fails"] is bool
     if "RANK" in os.environ:
         torch.distributed.barrier()

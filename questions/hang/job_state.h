@@ -53,7 +53,7 @@ struct RankState {
   Process process = Process::kUnknown;
   bool finished = false;  // has ended its training
   bool left = false;      // has left its training without ending it
-  // When and by whom it was ended by SIGTERM; 0 and "": not known.
+  // When and by whom it was ended by SIGTERM, or by kFlightInterrupt; 0 and "": not known.
   int64_t terminated_ns = 0;
   std::string terminated_by;
   int64_t iteration = -1;  // that it is in

@@ -40,6 +40,9 @@ TEST(Termination, IsOfTheFirstRankThatNotedIt) {
   job.ranks[0].terminated_ns = 0;
   EXPECT_EQ(DescribeTermination(job),
             "somebody ended the job by SIGTERM at 1970-01-01T00:16:43Z (Slurm job 7)");
+  job.ranks[2].terminated_by = "Ctrl-C";
+  EXPECT_EQ(DescribeTermination(job), "Ctrl-C ended the job at 1970-01-01T00:16:43Z (Slurm job 7)");
+  EXPECT_EQ(DescribeTerminationOfRank(job.ranks[2]), ", ended by Ctrl-C");
   job.ranks[2].terminated_ns = 0;
   EXPECT_EQ(DescribeTermination(job), "");
 }

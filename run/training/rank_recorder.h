@@ -47,6 +47,8 @@ class RankRecorder {
   void FinishIter();
   // Says that the process leaves the run in order.
   void SetFinished() { recorder_->SetFinished(); }
+  // Says that the user ended the process.
+  void SetInterrupted() { recorder_->SetTerminated(kFlightInterrupt); }
   // Says that the run is over, whatever the process does from now on.
   void SetLeft() { recorder_->SetLeft(); }
 

@@ -31,8 +31,10 @@ namespace {
 constexpr int kPingsAtGather = 8;
 // A silent rank costs so long, once.
 constexpr auto kPingTimeout = std::chrono::seconds(1);
-// A run that is killed may lose so much of its statistics.
 constexpr auto kTimeBetweenWrites = std::chrono::seconds(1);
+// A rank writes its files after so many iterations, and again each time that they are an eighth more: a run
+// that is killed loses no more than that, and its ranks, whose means are compared, have the same iterations.
+constexpr int64_t kItersAtFirstWrite = 16;
 
 // To be written after an IterationSample: protobuf reads both as one.
 std::string CpuOfWorkBytes(const StopwatchStats& stats) {
@@ -85,7 +87,9 @@ absl::StatusOr<NcclCommunicator*> ConnectToGather(const RunFrame& frame) {
 }  // namespace
 
 RunStatistics::RunStatistics(const RunFrame& frame)
-    : frame_(frame), observer_seconds_before_(ObserverThreadSeconds()) {}
+    : frame_(frame),
+      observer_seconds_before_(ObserverThreadSeconds()),
+      next_written_iters_(frame.config.stopwatch().num_warmup_iters() + kItersAtFirstWrite) {}
 
 absl::StatusOr<std::unique_ptr<RunStatistics>> RunStatistics::Enable(const RunFrame& frame) {
   std::unique_ptr<RunStatistics> statistics(new RunStatistics(frame));
@@ -123,10 +127,15 @@ absl::Status RunStatistics::GoOn() {
 }
 
 absl::Status RunStatistics::FinishIter(int64_t iteration) {
-  if (iteration - frame_.config.start_iteration() + 1 == frame_.config.stopwatch().num_warmup_iters()) {
+  const int64_t num_iters = iteration - frame_.config.start_iteration() + 1;
+  if (num_iters == frame_.config.stopwatch().num_warmup_iters()) {
     observer_seconds_before_ = ObserverThreadSeconds();
   }
   iterations_->FinishIter(iteration, *clock_, Profiler::Get().IfRecording() != nullptr);
+  if (num_iters >= next_written_iters_) {
+    next_written_iters_ = num_iters + num_iters / 8;
+    WriteSoon();
+  }
   if (!std::exchange(report_is_due_, false)) return absl::OkStatus();
   const RecordedOperation recorded = RankRecorder::InGather(recorder_);
   OTT_STOPWATCH_SCOPE(kObserverMeasurement);

@@ -68,6 +68,7 @@ class RunStatistics {
   // The seconds that the library's threads had taken as the warm-up ended.
   std::atomic<double> observer_seconds_before_;
   bool report_is_due_ = false;
+  int64_t next_written_iters_;
   Step step_ = Step::kNone;
   std::future<absl::Status> work_;
   Deadline deadline_ = Deadline::Now();

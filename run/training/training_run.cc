@@ -198,6 +198,10 @@ void TrainingRun::Metric(std::string_view name, double value) {
   if (metrics_ != nullptr) metrics_->Set(name, value);
 }
 
+void TrainingRun::SetInterrupted() {
+  if (recorder_ != nullptr) recorder_->SetInterrupted();
+}
+
 const std::string& TrainingRun::run_dir() const { return frame_->config.run_dir(); }
 
 bool TrainingRun::diverged() const { return tensors_ != nullptr && tensors_->diverged(); }

@@ -40,7 +40,8 @@ struct RunFrame;
 // on a stream of its own. The details of what differs, the clocks of other hosts, and everything after a
 // failure of NCCL go by messages.
 //
-// Every method but Metric() is collective over the ranks of the communicator. Not thread-safe.
+// Every method but Metric() and SetInterrupted() is collective over the ranks of the communicator. Not
+// thread-safe.
 //
 //   OTT_ASSIGN_OR_RETURN(auto run, TrainingRun::Start(*ranks, config));
 //   for (...) {
@@ -83,6 +84,10 @@ class TrainingRun {
   // otherwise only printed and kept. A file that cannot be written ends no training: it is named on stderr
   // once, and counted.
   absl::Status FinishIter();
+
+  // Says that the user ended the program before its training did, by Ctrl-C, so that no rank is said to have
+  // left the others. Not collective.
+  void SetInterrupted();
 
   // Writes and prints what was measured. Call once, after the last iteration. Returns the first error of
   // dumps, verdicts, traces and logs that could not be written.

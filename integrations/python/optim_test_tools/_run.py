@@ -182,6 +182,8 @@ def _close_what_is_open() -> None:
     if os.getpid() != _process:
         return
     for run in list(_live_runs):
+        if getattr(sys, "last_type", None) is KeyboardInterrupt:
+            run._run.set_interrupted()
         try:
             run.close()
         except RuntimeError:
