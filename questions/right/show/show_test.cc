@@ -8,12 +8,14 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -21,6 +23,8 @@
 #include "ott/core/checkpoint/checkpoint.h"
 #include "ott/core/dump/dump_for_test.h"
 #include "ott/core/tensor/scattered_elements.h"
+#include "ott/questions/right/crosscheck/command_for_test.h"
+#include "ott/questions/right/show/show_command.h"
 
 namespace ott::show {
 namespace {
@@ -208,11 +212,50 @@ TEST(Show, ReportsStandNamesOfFoldersThatAreNotUtf8) {
   EXPECT_THAT(ToJson(ShownAt(dir)), HasSubstr("of step"));
 }
 
-TEST(Show, TheFormatAndTheProgramThatWroteItAreNamed) {
+// Maps in maps, each with some versions; and the programs of those that are not too far down.
+ValueMap RandomVersions(std::mt19937& random, int depth, std::set<std::string>* programs) {
+  ValueMap map;
+  for (const auto& [entry, program] : {std::pair("ds_version", "DeepSpeed "),
+                                       {"pytorch-lightning_version", "Lightning "},
+                                       {"transformers_version", "Transformers "},
+                                       {"checkpoint_version", "Megatron, checkpoint version "},
+                                       {"version", ""}}) {
+    const std::string number = absl::StrCat(random() % 3, ".5");
+    const uint64_t kind = random() % 8;
+    if (kind > 2) continue;
+    map.Insert(entry, kind == 0 ? Value(number) : kind == 1 ? Value(std::stod(number)) : Value(3));
+    if (depth <= 4 && kind < 2 && *program != 0) programs->insert(program + number);
+  }
+  if (depth < 6) map.Insert(random() % 2 ? "args" : "module", RandomVersions(random, depth + 1, programs));
+  return map;
+}
+
+TEST(Show, TheFormatAndTheProgramsThatWroteItAreNamed) {
   EXPECT_THAT(ToText(Shown("zero_3")),
               HasSubstr("DeepSpeed ZeRO of global_step2, written by DeepSpeed 0.19."));
-  EXPECT_EQ(Shown("weights.npz").written_by, "");
   EXPECT_EQ(Shown("weights.npz").format, "NumPy .npz");
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 40; ++trial) {
+    std::set<std::string> programs;
+    const Value tree = RandomVersions(random, 0, &programs);
+    EXPECT_EQ(ShownAt(DumpForTest(tree, DumpFormat::kJson)).written_by, absl::StrJoin(programs, ", "));
+  }
+}
+
+TEST(ShowCommand, PrintsEachForm) {
+  const std::string path = "core/checkpoint/testdata/values.pt";
+  const auto run = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "show");
+    return crosscheck::RunForTest(&AddShowCommand, words);
+  };
+  const Contents contents = ShownAt(path);
+  for (const auto& [format, text] :
+       {std::pair("text", ToText(contents)), {"json", ToJson(contents)}, {"csv", ToCsv(contents)}}) {
+    EXPECT_EQ(run({path, "--format", format}), std::pair(0, text));
+  }
+  EXPECT_EQ(run({path}), std::pair(0, ToText(contents)));
+  EXPECT_EQ(run({path + "x"}).first, 2);
+  EXPECT_EQ(run({path, "--format", "xml"}).first, -2);
 }
 
 }  // namespace
