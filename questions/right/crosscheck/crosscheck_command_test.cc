@@ -116,6 +116,14 @@ TEST_F(CrosscheckCommandTest, ARunIsComparedWithItsReferenceAlsoByALayout) {
       Run({right_, wrong_, "--layout", layout, "--format", "json"}).second,
       AllOf(StartsWith("{"), HasSubstr("\"finding\":\"BAD\""), HasSubstr("Is it the reference run?")));
   EXPECT_EQ(ExitCode({right_, wrong_, "--layout", layout + "x"}), 2);
+  // Without a tolerance each bit counts.
+  const std::string zero = MakeRunForTest("zero", 1), negative = MakeRunForTest("negative", 1);
+  WriteDumpForTest(zero, 0, 0, {0.0f});
+  WriteDumpForTest(negative, 0, 0, {-0.0f});
+  for (const char* const tolerance : {"0", "1e-9"}) {
+    for (const char* const flag : {"--atol", "--rtol"})
+      EXPECT_EQ(ExitCode({zero, negative, "--layout", layout, flag, tolerance}), *tolerance == '0');
+  }
   EXPECT_THAT(Run({right_, "--layout", layout}).second,
               HasSubstr("--layout compares two runs: give A and B"));
   EXPECT_EQ(ExitCode({wrong_, right_, "--reference-ranks", "0,0"}), 1);
