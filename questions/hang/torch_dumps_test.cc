@@ -196,6 +196,15 @@ TEST(OneDump, IsReadAsFarAsItsFieldsAreWhatTheyAreToBe) {
     EXPECT_EQ(job.ranks[2].operations[0].direction,
               name[0] == 's' ? JobOperation::Direction::kSend : JobOperation::Direction::kReceive);
   }
+  // Messages have numbers of their own, unless the version counts all together.
+  for (const auto& [numbers, sequence] : {std::pair(R"("collective_seq_id": 3, "p2p_seq_id": 7)", 7),
+                                          {R"("collective_seq_id": 3)", 3},
+                                          {R"("seq_id": 4)", 4},
+                                          {R"("seq_id": 4, "p2p_seq_id": -1)", 0}}) {
+    const JobState job =
+        read(entry(absl::StrCat(R"(, "profiling_name": "nccl:send 0->1", )", numbers)), groups);
+    EXPECT_EQ(job.ranks[2].operations.at(0).sequence, sequence) << numbers;
+  }
   for (const auto& [ranks, members] :
        std::vector<std::pair<std::string, std::vector<int>>>{{"\"[9, 2,2 ,11]\"", {2, 9, 11}},
                                                              {"[4, 2, -1, \"x\"]", {2, 4}},

@@ -1,13 +1,16 @@
 #include "ott/questions/hang/watchdog.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/clock.h"
@@ -15,7 +18,9 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/no_threads_for_test.h"
 #include "ott/core/flight/flight_recorder.h"
+#include "ott/dist/comm/simulated_communicator.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/hang/recorder_exchange.h"
 #include "ott/questions/hang/run_state.h"
 
 namespace ott {
@@ -138,6 +143,49 @@ TEST_F(WatchdogTest, TheVerdictOfAnotherRankIsTakenOver) {
   const HangWatchdog second(recorders_[1], Clock::Steady(), Options());
   ASSERT_EQ(WaitForVerdicts(2), 2u);
   EXPECT_EQ(verdicts_[0].verdict(), verdicts_[1].verdict());
+}
+
+// Ranks 0 and 1 have a directory of their own, as on another host, and the first of them is gone.
+TEST_F(WatchdogTest, RanksOfOtherHostsAreAskedInTheirOrderAndTold) {
+  static std::atomic<bool> goes{false};
+  std::vector<FlightRecorder*> recorders;
+  std::vector<std::string> asked, told;
+  std::vector<std::unique_ptr<RecorderExchange>> exchanges(3);
+  const auto communicators = CreateSimulatedCommunicators({"node", "node", "node"});
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::string path = FlightPath(rank == 2 ? dir_ : dir_ + "_elsewhere", rank);
+    ASSERT_TRUE(MakeDirectories(std::filesystem::path(path).parent_path().string()).ok());
+    recorders.push_back(*FlightRecorder::Create({path, rank, 3, "node"}, Clock::Steady()));
+    FlightRecorder::Begin(rank == 2 ? recorders[rank]->Add("sum", FlightOperation::Collective())
+                                    : recorders[rank]->Add(absl::StrCat("data of ", rank), {}),
+                          Clock::Steady().Ticks(), 0);
+    RecorderExchange::Answers answers;
+    answers.recorder = [path] { return ReadFile(path); };
+    answers.take_turn = [&asked, rank] {
+      asked.push_back(absl::StrCat(rank));
+      return true;
+    };
+    answers.set_verdict = [&told, rank](const std::string& verdict) {
+      told.push_back(absl::StrCat(rank, verdict));
+    };
+    threads.emplace_back([&exchanges, &ranks = *communicators[rank], answers, rank] {
+      exchanges[rank] =
+          RecorderExchange::Start(ranks, answers, Deadline::After(std::chrono::seconds(60))).value();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  exchanges[0].reset();
+  {
+    HangWatchdog watchdog(recorders[2], Clock([] { return goes ? Clock::Steady().Ticks() : 1; }), Options());
+    watchdog.SetExchange(exchanges[2].get());
+    goes = true;
+    ASSERT_EQ(WaitForVerdicts(1), 1u);
+  }
+  exchanges[1].reset();
+  EXPECT_THAT(asked, ElementsAre("1"));
+  EXPECT_THAT(told, ElementsAre("1" + *ReadFile(HangVerdictPath(dir_))));
+  EXPECT_THAT(told[0], testing::AllOf(HasSubstr("data of 1"), testing::Not(HasSubstr("data of 0"))));
 }
 
 TEST_F(WatchdogTest, AJobThatHangsAgainIsJudgedAgain) {

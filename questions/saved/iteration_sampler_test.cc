@@ -32,7 +32,8 @@ std::vector<std::string> MeasuredIn(int64_t iteration) {
   return names;
 }
 
-void Iterate(int64_t iteration) {
+// is_crowded: another thread measures more than its buffer holds.
+void Iterate(int64_t iteration, bool is_crowded) {
   {
     OTT_STOPWATCH_SCOPE("forward");
     if (iteration % 3 > 0) {
@@ -46,7 +47,14 @@ void Iterate(int64_t iteration) {
     OTT_STOPWATCH_SCOPE("own time");
   }
   // Intervals of other threads do not count.
-  if (iteration % 128 == 0) std::thread([] { OTT_STOPWATCH_SCOPE("beside"); }).join();
+  if (iteration % 128 == 0 || is_crowded) {
+    const size_t num_beside = is_crowded ? IterationSampler::kBufferBytes / 8 : 1;
+    std::thread([num_beside] {
+      for (size_t i = 0; i < num_beside; ++i) {
+        OTT_STOPWATCH_SCOPE("beside");
+      }
+    }).join();
+  }
   Stopwatch::Get().FinishIter();
 }
 
@@ -84,9 +92,10 @@ TEST(IterationSampler, KeepsTheBlocksOfTheDefinition) {
       const int first = below(static_cast<int>(end));
       for (int j = below(30); j >= 0; --j) profiled.insert(first + j);
     }
+    const int64_t crowded = trial % 3 == 0 ? options.first_iteration + below(60) : -1;
     IterationSampler sampler(options);
     for (int64_t i = options.first_iteration; i < end; ++i) {
-      Iterate(i);
+      Iterate(i, i == crowded);
       if (profiled.count(i) > 0) Stopwatch::Get().RecordInto(nullptr);
       sampler.FinishIter(i, clock, profiled.count(i) > 0);
     }
@@ -100,6 +109,8 @@ TEST(IterationSampler, KeepsTheBlocksOfTheDefinition) {
       const bool begins = first == options.first_iteration || profiled.count(first - 1) == 0;
       if (number % spacing != 0 || !begins) continue;
       if (in_profile != profiled.end() && *in_profile < std::min(first + kLength, end)) {
+        lost += kLength;
+      } else if (first + kLength <= end && crowded >= first && crowded < first + kLength) {
         lost += kLength;
       } else if (first + kLength <= end) {
         kept.push_back(number);
