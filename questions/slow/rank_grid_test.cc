@@ -7,14 +7,17 @@
 #include <filesystem>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/slow/slow_question.h"
 
@@ -237,24 +240,43 @@ TEST(RankGrid, IsWhatEachRankDidInEachIteration) {
   }
 }
 
-TEST(SlowQuestion, AMonitorIsToldOfNoExcessWhereThatIsNotKnown) {
-  for (const int num_ranks : {1, 3}) {
+// Ranks of which nothing is known to be slow: some left nothing, or measured fewer iterations.
+TEST(SlowQuestion, AMonitorIsToldWhatIsMissingAndOfNoExcessWhereThatIsNotKnown) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 30; ++trial) {
     AskedRun run;
     run.run_dir = EmptyDir("asked");
+    const int num_ranks = 1 + static_cast<int>(random() % 3);
     run.info.emplace().set_world_size(num_ranks);
     ASSERT_TRUE(WriteRunInfo(run.run_dir, *run.info).ok());
+    std::vector<int> missing;
+    std::set<int64_t> counts;
     for (int rank = 0; rank < num_ranks; ++rank) {
       StopwatchStats stats;
       stats.set_rank(rank);
-      stats.set_num_measured_iters(10);
-      WriteStats(run.run_dir, stats);
+      stats.set_num_measured_iters(10 + static_cast<int64_t>(random() % 2));
+      if (random() % 3 == 0) {
+        missing.push_back(rank);
+      } else {
+        counts.insert(stats.num_measured_iters());
+        WriteStats(run.run_dir, stats);
+      }
     }
-    const absl::StatusOr<Findings> findings = SlowQuestion().ask(run);
-    ASSERT_TRUE(findings.ok()) << findings.status();
-    for (const Metric& metric : findings->metrics) {
-      const bool is_excess = metric.name == std::string("ott_slowest_rank_excess_ratio");
-      EXPECT_EQ(metric.samples.size(), is_excess && num_ranks > 1 ? 0 : 1) << metric.name;
+    const Findings findings = SlowQuestion().ask(run).value();
+    std::vector<std::string> problems;
+    if (!missing.empty()) problems.push_back("no statistics of " + FormatRanks(missing));
+    if (counts.size() > 1)
+      problems.emplace_back("the statistics of some ranks end after 10 of 11 iterations");
+    EXPECT_EQ(findings.is_news, !counts.empty());
+    if (counts.empty()) continue;
+    EXPECT_THAT(findings.problems, testing::IsSupersetOf(problems));
+    std::map<std::string, std::vector<double>> metrics;
+    for (const Metric& metric : findings.metrics) {
+      for (const auto& sample : metric.samples) metrics[metric.name].push_back(sample.value);
     }
+    EXPECT_EQ(metrics.count("ott_slowest_rank_excess_ratio"), num_ranks == 1);
+    EXPECT_THAT(metrics["ott_ranks_missing"], testing::ElementsAre(missing.size()));
+    EXPECT_THAT(metrics["ott_iterations_measured"], testing::ElementsAre(*counts.rbegin()));
   }
 }
 
