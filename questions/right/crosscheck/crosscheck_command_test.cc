@@ -154,6 +154,9 @@ TEST_F(CrosscheckCommandTest, TheFirstFiveFailuresArePrinted) {
   }
   EXPECT_EQ(num_failures, 8);
   EXPECT_THAT(Run({right_, wrong_}).second, StartsWith(expected + "reference " + right_ + ": 18 checks"));
+  // The answer has the evidence of the first.
+  const std::string json = Run({right_, wrong_, "--format", "json"}).second;
+  EXPECT_THAT(json.substr(json.rfind('\n', json.size() - 2)), HasSubstr("\"iteration\":\"10\""));
 }
 
 TEST_F(CrosscheckCommandTest, JsonHasAllVerdictsAndTheAnswerOfTheWorst) {
