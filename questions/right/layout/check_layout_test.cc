@@ -1,5 +1,6 @@
 #include "ott/questions/right/layout/check_layout.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -7,11 +8,13 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -275,57 +278,124 @@ TEST_F(CheckLayoutTest, StagesOfAPipelineCountTheirLayersFromZero) {
   EXPECT_THAT(text_, HasSubstr("\"layers.2.w\": a has it, b has not"));
 }
 
+// Each run sums, or averages, over two axes of random sizes. b's last addend makes up for all others, but for
+// what rounding may explain.
 TEST_F(CheckLayoutTest, SumsAreComparedWithinTheirRounding) {
-  const float infinity = std::numeric_limits<float>::infinity();
-  const std::string sum = R"(axes { name: "t" size: 2 } } tensors { path: "*" sum: "t" } })",
-                    mean = R"(axes { name: "t" size: 2 } } tensors { path: "*" average: "t" } })",
-                    mean_of_six = R"(axes { name: "t" size: 2 } axes { name: "e" size: 3 } }
-                                     tensors { path: "*" average: "t" average: "e" } })";
-  struct Case {
-    float a;
-    std::vector<float> b;
-    std::string rule;
-    std::optional<Tolerance> tolerance;
-    Outcome outcome;
-  };
-  for (const auto& [a, b, rule, tolerance, outcome] :
-       std::vector<Case>{{5, {2, 3}, sum, std::nullopt, BITWISE_EQUAL},
-                         {0.3f, {0.1f, 0.2f}, sum, std::nullopt, WITHIN_TOLERANCE},
-                         {0.3f, {0.1f, 0.2001f}, sum, std::nullopt, DIFFERENT},
-                         {0.3f, {0.1f, 0.2001f}, sum, Tolerance{1e-3, 0}, WITHIN_TOLERANCE},
-                         {0.15f, {0.1f, 0.2f}, mean, std::nullopt, WITHIN_TOLERANCE},
-                         {3, {1, 2, 3, 3, 4, 5}, mean_of_six, std::nullopt, BITWISE_EQUAL},
-                         // The tolerance is relative to the reference.
-                         {10, {5, 6.05f}, sum, Tolerance{0, 0.1}, DIFFERENT},
-                         {10, {5, 6.05f}, sum, Tolerance{0, 0.11}, WITHIN_TOLERANCE},
-                         // An infinity is no rounding.
-                         {infinity, {2, 2}, sum, std::nullopt, DIFFERENT},
-                         {infinity, {2, 2}, sum, Tolerance{0, 1e-3}, DIFFERENT},
-                         {2, {2, infinity}, sum, std::nullopt, DIFFERENT},
-                         {infinity, {2, infinity}, sum, std::nullopt, BITWISE_EQUAL},
-                         {infinity - infinity, {2, infinity - infinity}, sum, std::nullopt, BITWISE_EQUAL},
-                         {infinity - infinity, {2, 2}, sum, Tolerance{9, 0}, DIFFERENT}}) {
-    const auto tree = [](float number) { return Value(ValueMap{{"y", Floats({1}, {number})}}); };
-    std::vector<Value> trees;
-    for (const float number : b) trees.push_back(tree(number));
-    WriteRuns({tree(a)}, trees);
-    LayoutOptions options;
-    options.tolerance = tolerance;
-    EXPECT_EQ(Check("b { mesh { " + rule, options).outcome(), outcome) << a << " " << text_;
-    EXPECT_THAT(text_, HasSubstr(rule == sum    ? "the sum over t: "
-                                 : rule == mean ? "the sum over t divided by 2: "
-                                                : "the sum over t, e divided by 6: "));
-    if (outcome == DIFFERENT) {
-      EXPECT_THAT(text_, HasSubstr("in b on all 2 ranks"));
-      EXPECT_THAT(text_, HasSubstr("in b, the sum of ranks 0, 1, \"y\" [0]"));
+  constexpr int kSize = 64;
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 16; ++trial) {
+    std::vector<std::vector<float>> ranks[2];
+    std::string layout, axes[2];
+    int divisor[2] = {1, 1};
+    for (const int run : {0, 1}) {
+      absl::StrAppend(&layout, run == 0 ? "a" : "b", " { mesh { ");
+      std::string rule;
+      std::vector<std::string> sums, averages;
+      size_t num_ranks = 1;
+      for (const char* const axis : {"t", "e"}) {
+        const int size = 1 + static_cast<int>(random() % 3);
+        const bool is_average = random() % 2 == 0;
+        num_ranks *= size;
+        if (is_average) divisor[run] *= size;
+        absl::StrAppend(&layout, "axes { name: \"", axis, "\" size: ", size, " } ");
+        absl::StrAppend(&rule, is_average ? "average" : "sum", ": \"", axis, "\" ");
+        (is_average ? averages : sums).push_back(axis);
+      }
+      sums.insert(sums.end(), averages.begin(), averages.end());
+      axes[run] = absl::StrJoin(sums, ", ");
+      absl::StrAppend(&layout, "} tensors { path: \"*\" ", rule, "} } ");
+      ranks[run].assign(num_ranks, std::vector<float>(kSize));
     }
+    int num_mismatched = 0, num_different = 0, worst = -1;
+    double largest = 0, largest_mismatch = 0;
+    for (int i = 0; i < kSize; ++i) {
+      long double sums[2] = {0, 0}, bounds[2] = {0, 0};
+      for (auto& of_run : ranks) {
+        for (auto& rank : of_run) rank[i] = static_cast<float>(static_cast<int>(random() % 200) - 100) / 8;
+      }
+      for (const auto& rank : ranks[0]) sums[0] += rank[i];
+      for (const auto& rank : ranks[1]) sums[1] += rank[i];
+      float& last = ranks[1].back()[i];
+      const int num_steps = static_cast<int>(random() % 7 * ranks[1].size()) * (random() % 3 > 0);
+      last += static_cast<float>(sums[0] / divisor[0] * divisor[1] - sums[1]);
+      last += static_cast<float>(num_steps) * std::max(std::abs(last), 1.0f) * 0x1p-24f;
+      for (const int run : {0, 1}) {
+        sums[run] = 0;
+        for (const auto& rank : ranks[run]) {
+          sums[run] += rank[i];
+          bounds[run] += std::abs(rank[i]) * 0x1p-24L;
+        }
+        sums[run] /= divisor[run];
+        bounds[run] *= static_cast<long double>(ranks[run].size()) / divisor[run];
+      }
+      const auto error = static_cast<double>(std::abs(sums[1] - sums[0]));
+      num_different += error > 0;
+      largest = std::max(largest, error);
+      const bool are_sums = ranks[0].size() + ranks[1].size() > 2;
+      if (error == 0 || (are_sums && error <= bounds[0] + bounds[1])) continue;
+      ++num_mismatched;
+      if (error > largest_mismatch) worst = i;
+      largest_mismatch = std::max(largest_mismatch, error);
+    }
+    std::vector<Value> trees[2];
+    for (const int run : {0, 1}) {
+      for (const auto& rank : ranks[run]) trees[run].push_back(ValueMap{{"y", Floats({kSize}, rank)}});
+    }
+    WriteRuns(trees[0], trees[1]);
+    const LayoutVerdict verdict = Check(layout);
+    EXPECT_EQ(verdict.outcome(), num_mismatched > 0  ? DIFFERENT
+                                 : num_different > 0 ? WITHIN_TOLERANCE
+                                                     : BITWISE_EQUAL)
+        << layout << text_;
+    EXPECT_EQ(verdict.max_abs_error(), largest);
+    for (const int run : {0, 1}) {
+      EXPECT_THAT(text_,
+                  HasSubstr(absl::StrCat("the sum over ", axes[run],
+                                         divisor[run] > 1 ? absl::StrCat(" divided by ", divisor[run]) : "",
+                                         ": 1 tensor")));
+    }
+    ASSERT_EQ(verdict.differences_size(), num_mismatched > 0);
+    if (num_mismatched == 0) continue;
+    const LayoutDifference& difference = verdict.differences(0);
+    EXPECT_EQ(difference.num_mismatched(), num_mismatched) << trial;
+    EXPECT_EQ(difference.num_bits_differ(), num_different);
+    EXPECT_EQ(difference.num_ranks(), ranks[1].size());
+    EXPECT_THAT(difference.index(), ElementsAre(worst));
+    EXPECT_EQ(difference.found().ranks_size(), ranks[1].size());
+    EXPECT_EQ(difference.expected().ranks_size(), ranks[0].size());
   }
 }
 
-TEST(SumBound, IsWhatRoundingExplains) {
-  EXPECT_EQ(SumBound(DType::kInt64, 4, 1e9), 0);
-  EXPECT_NEAR(SumBound(DType::kFloat32, 4, 1), 4.0 / (1 << 24), 1e-12);
-  EXPECT_NEAR(SumBound(DType::kBFloat16, 2, 8), 2 * 8.0 / 256, 1e-12);
+TEST_F(CheckLayoutTest, SumsThatAreNotFiniteOrHaveAToleranceAreComparedByThat) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  struct Case {
+    float a;
+    std::vector<float> b;
+    std::optional<Tolerance> tolerance;
+    Outcome outcome;
+  };
+  for (const auto& [a, b, tolerance, outcome] :
+       std::vector<Case>{{0.3f, {0.1f, 0.2001f}, Tolerance{1e-3, 0}, WITHIN_TOLERANCE},
+                         // The tolerance is relative to the reference.
+                         {10, {5, 6.05f}, Tolerance{0, 0.1}, DIFFERENT},
+                         {10, {5, 6.05f}, Tolerance{0, 0.11}, WITHIN_TOLERANCE},
+                         // An infinity is no rounding.
+                         {infinity, {2, 2}, std::nullopt, DIFFERENT},
+                         {infinity, {2, 2}, Tolerance{0, 1e-3}, DIFFERENT},
+                         {2, {2, infinity}, std::nullopt, DIFFERENT},
+                         {infinity, {2, infinity}, std::nullopt, BITWISE_EQUAL},
+                         {infinity - infinity, {2, infinity - infinity}, std::nullopt, BITWISE_EQUAL},
+                         {infinity - infinity, {2, 2}, Tolerance{9, 0}, DIFFERENT}}) {
+    const auto tree = [](float number) { return Value(ValueMap{{"y", Floats({1}, {number})}}); };
+    WriteRuns({tree(a)}, {tree(b[0]), tree(b[1])});
+    LayoutOptions options;
+    options.tolerance = tolerance;
+    EXPECT_EQ(Check(R"(b { mesh { axes { name: "t" size: 2 } } tensors { path: "*" sum: "t" } })", options)
+                  .outcome(),
+              outcome)
+        << a << " " << text_;
+    EXPECT_EQ(text_.find("in b, the sum of ranks 0, 1, \"y\" [0]") != text_.npos, outcome == DIFFERENT);
+  }
 }
 
 TEST_F(CheckLayoutTest, WhatMatchesNothingIsNeverAPass) {
