@@ -177,6 +177,8 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
             {"f 1 > 2"},
             "UNKNOWN: rank 0: only one of the runs logged adam (m) in iteration 0; did the other one make "
             "that update?"},
+           // What another iteration reads tells whether it was missed.
+           {{"f 1 > 2; adam! 2 > 3; @1; f 1 > 2"}, {"f 1 > 2; @1; f 1 > 2"}, "NONE: "},
            // It may be made by an update of another name.
            {{"f 1 > 2; adam! 2 > 3"}, {"f 1 > 2; fused_adam! 2"}, "NONE: "},
            // What could not be read is neither blamed nor passed.
@@ -359,6 +361,12 @@ TEST_F(OriginOfHandWrittenLogs, NamesThatAreNoUtf8StayOutOfTheVerdict) {
 }
 
 TEST_F(OriginOfHandWrittenLogs, TwoRanksOfOneRunAreCompared) {
+  WriteRun(dir_ + "/a", {"f 10 > 30", "f 10 > 30; @1; f 10 > 30"});
+  const std::string only = "iterations logged in the reference only: ";
+  EXPECT_THAT(Summary(FindOrigin(dir_ + "/a", dir_ + "/a", "", {{0, 1}})),
+              HasSubstr("rank 1: " + only + "0, "));
+  EXPECT_THAT(Summary(FindOrigin(dir_ + "/a", dir_ + "/a", "", {{1, 0}})),
+              HasSubstr("rank 0: " + only + "1, "));
   WriteRun(dir_ + "/a", {"f 10 > 30", "f 10 > 31"});
   EXPECT_EQ(Summary(FindOrigin(dir_ + "/a", dir_ + "/a", "", {{0, 1}})), "OPERATION f in 0 on 1: output0; ");
   EXPECT_EQ(Summary(FindOrigin(dir_ + "/a", dir_ + "/a", "", {{1, 0}})), "OPERATION f in 0 on 0: output0; ");
