@@ -3,6 +3,7 @@
 #include "ott/questions/right/compare/compare_checkpoints.h"
 
 #include <filesystem>
+#include <mutex>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -93,6 +94,28 @@ TEST(CompareCheckpoints, ProcessesSayTogetherWhatOneSays) {
     }
     EXPECT_EQ(num_failed > 0, theirs.run != kCompareTensors.run);
   }
+}
+
+TEST(CompareCheckpoints, AProcessThatSeesOtherFilesComparesNothing) {
+  static std::mutex mutex;
+  static std::string asked;
+  const auto remembers = [](const std::string& argument, int num_threads) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    asked = argument;
+    return kCompareTensors.run(argument, num_threads);
+  };
+  const std::string reference = testing::TempDir() + "/here.pt";
+  std::filesystem::copy_file(Data("whole.pt"), reference, std::filesystem::copy_options::overwrite_existing);
+  {
+    const ProcessesForTest processes(kCompareTensors, {kCompareTensors.name, remembers},
+                                     {reference, Data("")});
+    ASSERT_TRUE(CompareCheckpoints(reference, Data("fault_moment.pt"), {}, nullptr).ok());
+  }
+  // It is another one now, which reads as well.
+  std::filesystem::copy_file(Data("weights.pt"), reference,
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_THAT(std::string(kCompareTensors.run(asked, 1).status().message()),
+              HasSubstr("here.pt or core/checkpoint/testdata/fault_moment.pt: is another one here"));
 }
 
 TEST(CompareCheckpoints, EachFaultIsNamedFirst) {

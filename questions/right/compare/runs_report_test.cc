@@ -201,6 +201,10 @@ TEST(ToText, SaysWhatDivergedFirstAndWhere) {
   comparison.dumps[0].rank = comparison.dumps[0].iteration = std::nullopt;
   EXPECT_EQ(DescribeFirstDivergence(comparison), "w\\t: mismatch: why\\t");
   EXPECT_THAT(ToText(comparison), Not(HasSubstr("at this iteration")));
+  // No iteration is later than a checkpoint beside a series.
+  comparison.dumps.push_back(comparison.dumps[0]);
+  comparison.dumps[1].iteration = 20;
+  EXPECT_THAT(ToText(comparison), Not(HasSubstr("later")));
 }
 
 TEST(ToText, SaysTheLargestDifferenceThatPassesAndProblems) {
