@@ -176,6 +176,8 @@ TEST_F(ReadCurves, WhatIsNoFileOfMetricsIsNamed) {
     Write(absl::StrCat("trained/checkpoint-", step, "/trainer_state.json"),
           absl::StrCat("{\"log_history\": [", history, "]}"));
   }
+  // The last was not written to its end.
+  EXPECT_TRUE(MakeDirectories(folder_ + "/trained/checkpoint-20").ok());
   EXPECT_EQ(Show(folder_ + "/trained"), "step trained loss 5:2 10:2 15:2");
   Write("mixed/a.csv", text);
   Write("mixed/b.csv", "epoch,loss\n1,2\n");
@@ -183,6 +185,16 @@ TEST_F(ReadCurves, WhatIsNoFileOfMetricsIsNamed) {
       Show(folder_ + "/mixed"),
       absl::StrCat(
           "mixed/b.csv: its metrics are over epoch, and those of others over step; --x names what all have"));
+}
+
+TEST_F(ReadCurves, AFileOfSeveralMegabytesIsReadToItsEnd) {
+  constexpr int kPoints = 200'000;
+  std::string text = "step,loss\n";
+  for (int i = 0; i < kPoints; ++i) absl::StrAppend(&text, i, ",", i % 1000, ".5\n");
+  ASSERT_GT(text.size(), 2 << 20);
+  const Curve curve = ReadSide({Write("f", text)}, {})->runs.at(0).curves.at("loss");
+  ASSERT_EQ(curve.size(), kPoints);
+  for (int i = 0; i < kPoints; ++i) ASSERT_TRUE(curve[i].x == i && curve[i].y == i % 1000 + 0.5) << i;
 }
 
 // Writes a record like TensorBoard's writers.
