@@ -19,7 +19,10 @@
 #include "ott/core/base/file.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/right/crosscheck/command_for_test.h"
 #include "ott/questions/slow/slow_question.h"
+#include "ott/questions/slow/stats_command.h"
+#include "ott/questions/waiting/waiting_question.h"
 
 namespace ott::slow {
 namespace {
@@ -277,6 +280,29 @@ TEST(SlowQuestion, AMonitorIsToldWhatIsMissingAndOfNoExcessWhereThatIsNotKnown) 
     EXPECT_EQ(metrics.count("ott_slowest_rank_excess_ratio"), num_ranks == 1);
     EXPECT_THAT(metrics["ott_ranks_missing"], testing::ElementsAre(missing.size()));
     EXPECT_THAT(metrics["ott_iterations_measured"], testing::ElementsAre(*counts.rbegin()));
+  }
+}
+
+// With or without collective measurements, and what was gathered.
+TEST(StatsCommand, SaysOfWaitingWhatAReportSays) {
+  for (const int trial : {0, 1, 2, 3}) {
+    AskedRun run;
+    run.run_dir = EmptyDir("asked");
+    run.info.emplace().set_world_size(2);
+    if (trial % 2 == 1) run.info->mutable_config()->mutable_stopwatch()->add_collective_measurements("sync");
+    ASSERT_TRUE(WriteRunInfo(run.run_dir, *run.info).ok());
+    for (const int rank : {0, 1}) {
+      StopwatchStats stats;
+      stats.set_rank(rank);
+      WriteStats(run.run_dir, stats);
+    }
+    if (trial > 1) ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run.run_dir), "{}").ok());
+    const Answer report = waiting::WaitingQuestion().ask(run)->answers.at(0);
+    EXPECT_EQ(report.finding(), trial % 2 == 1 ? Answer::CANNOT_TELL : Answer::NOT_ASKED);
+    EXPECT_THAT(
+        crosscheck::RunForTest(&AddStatsCommand, {"stats", run.run_dir, "--format", "json"}).second,
+        testing::AllOf(testing::HasSubstr(report.sentences(0)),
+                       testing::HasSubstr(absl::StrCat("\"", Answer::Finding_Name(report.finding()), "\""))));
   }
 }
 

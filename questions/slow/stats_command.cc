@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/dist/directory/run_directory.h"
 #include "ott/questions/answer/answer_json.h"
 #include "ott/questions/slow/cluster_table.h"
 #include "ott/questions/slow/read_cluster_stats.h"
@@ -33,8 +35,12 @@ std::vector<Answer> WithoutEvidence(std::vector<Answer> answers) {
 absl::StatusOr<int> RunStats(const StatsFlags& flags) {
   std::vector<std::string> problems;
   OTT_ASSIGN_OR_RETURN(const ClusterStats stats, ReadClusterStats(flags.run, &problems));
+  const std::string run_dir = LatestAttempt(flags.run);
+  const absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir);
+  const bool has_collectives = info.ok() && info->config().stopwatch().collective_measurements_size() > 0;
   std::vector<Answer> answers = {
-      AnswerSlow(stats), waiting::AnswerWaiting(stats, /*has_collectives=*/!stats.arrivals().empty(), true)};
+      AnswerSlow(stats),
+      waiting::AnswerWaiting(stats, has_collectives, /*was_gathered=*/PathExists(ClusterStatsPath(run_dir)))};
   AddNextOf(flags.run, &answers[0]);
   const Answer::Finding finding = FindingOf(answers);
   const std::string text =
