@@ -157,6 +157,12 @@ a=01 | a#1 dead h1 | dead h2 t991
   HANGING DEAD 0, DEAD 1
 a=01 | a#1 left | left
   HANGING LEFT 0, LEFT 1
+a=01 | a#1 left | left t999
+  HANGING LEFT 1
+a=01 | a#1 left h1 | left h2 t989
+  HANGING LEFT 1
+a=01 | a#1 left h1 | left h2 t991
+  HANGING LEFT 0, LEFT 1
 a=012 | left | left t999 | left
   NOT_HANGING
   says not hanging: ranks 0-2 have left training without ending it, rank 1 first, in iteration 103
