@@ -266,6 +266,10 @@ a=01234 | a#5=8 | a#5=9 | a#5 | a#5=8 | a#5=8
 # A rank that always differs does so by habit; one that does as most has none.
 a=0123 | root:a#4c root:a#5 | a#4c a#5 | a#4c | a#4c a#5
   HANGING NEVER_CAME 2
+a=0123 | a#4=9c a#5=9 | a#4=1c a#5=1 | a#4=1c | a#4=1c a#5=1
+  HANGING NEVER_CAME 2
+a=0123 | root:a#4=1c a#5=9 | a#4=1c a#5=1 | a#4=1c a#5=1 | a#4=1c a#5=1
+  HANGING DIFFERENT_SIZE 0
 a=0123 | root:a#4c a#5 | a#4c a#5 | a#4c a#5 | a#4c mean:a#5
   HANGING DIFFERENT_OPERATION 3
 a=0123 | root:a#4 root:a#5 | a#4c a#5 | a#4c a#5 | a#4c a#5
