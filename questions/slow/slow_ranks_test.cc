@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -402,17 +403,20 @@ TEST(SlowRanks, ASureButSmallExcessHidesNoLargerOne) {
 
 // Rank 9 of 12 is in no sample of 8. Two others take longer than it in "a", and as much less in "b".
 TEST(SlowRanks, APlaceThatTheSampleHidesIsNotCalledOutsideAllMeasurements) {
-  for (const bool is_in_a : {true, false}) {
+  // Rank 9's excess is in a, outside, or in each and in c, where it is known but too little.
+  for (const auto& [in_a, in_c, outside] :
+       {std::tuple(0.006, 0.0, 0.0), {0.0, 0.0, 0.006}, {0.008, 0.006, 0.006}}) {
+    const bool is_in_a = in_a > 0;
     ClusterSummary summary;
     for (int rank = 0; rank < 12; ++rank) {
       const bool is_other_way = is_in_a && rank < 2;
-      const double more = rank == 9 ? 0.006 : 0;
-      const double a = (is_other_way ? 0.019 : 0.01) + (is_in_a ? more : 0), b = is_other_way ? 0.001 : 0.01;
+      const double is_slow = rank == 9 ? 1 : 0, more = is_slow * (in_a + in_c + outside);
+      const double a = (is_other_way ? 0.019 : 0.01) + is_slow * in_a, b = is_other_way ? 0.001 : 0.01;
       internal::RankReport report;
       StopwatchStats& stats = *report.mutable_stats();
       stats.set_rank(rank);
       stats.set_num_measured_iters(kIterationsOfJob);
-      *stats.mutable_iteration() = InEachOf(kIterationsOfJob, 0.02 + more);
+      *stats.mutable_iteration() = InEachOf(kIterationsOfJob, 0.021 + more);
       const auto set_own = [&](double seconds, OwnTimeStats* own) {
         SteadyTimeStats& time = *own->mutable_all();
         time.set_seconds(seconds);
@@ -422,8 +426,8 @@ TEST(SlowRanks, APlaceThatTheSampleHidesIsNotCalledOutsideAllMeasurements) {
       };
       stats.mutable_own_work()->set_num_watched_iters(kIterationsOfJob);
       stats.mutable_own_work()->set_cpu_seconds(kIterationsOfJob * 0.001);
-      set_own(0.02 + more, stats.mutable_own_work()->mutable_time());
-      for (const auto& [name, seconds] : {std::pair("a", a), {"b", b}}) {
+      set_own(0.021 + more, stats.mutable_own_work()->mutable_time());
+      for (const auto& [name, seconds] : {std::pair("a", a), {"b", b}, {"c", 0.001 + is_slow * in_c}}) {
         Measurement& measurement = *stats.add_measurements();
         measurement.set_name(name);
         measurement.set_outermost(true);
