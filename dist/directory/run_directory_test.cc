@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -108,39 +110,37 @@ TEST_F(RunDirectoryTest, OfSeveralStartsTheLatestIsLookedAt) {
                 "/attempt_11; " + run_dir_ + "/attempt_1 is the first\n");
 }
 
-TEST_F(RunDirectoryTest, ARunThatLinksToAnothersRanksIsThatRun) {
-  const std::string a = run_dir_ + "/a";
-  const std::string b = run_dir_ + "/b";
-  const auto link = [&](const std::string& from, const std::string& to) {
-    std::filesystem::remove_all(b);
-    std::filesystem::create_directories(std::filesystem::path(to).parent_path());
-    std::filesystem::create_directory_symlink(from, to);
+TEST_F(RunDirectoryTest, ARunThatLinksToAnythingOfAnotherIsThatRun) {
+  const auto make = [this](const char* name) {
+    std::string run = run_dir_ + name;
+    for (const int rank : {0, 3}) {
+      std::filesystem::create_directories(DumpPath(run, rank, 10));
+      std::ofstream(DumpPath(run, rank, 10) + "/tensors.json") << "{}";
+      std::ofstream(OpLogPath(run, rank)) << "operations";
+    }
+    std::filesystem::create_directory(RankDirectory(run, 5));
+    return run;
   };
-  std::filesystem::create_directories(RankDirectory(a, 0));
-  link(RankDirectory(a, 0), RankDirectory(b, 0));
-  EXPECT_TRUE(IsSameRun(a, b));
-  std::filesystem::remove_all(b);
-  std::filesystem::create_directories(DumpsDirectory(a, 0));
-  std::filesystem::create_directories(DumpsDirectory(b, 0));
+  const std::string a = make("/a");
   EXPECT_TRUE(IsSameRun(a, a + "/."));
-  EXPECT_FALSE(IsSameRun(a, b));
   EXPECT_FALSE(IsSameRun(a, run_dir_ + "/nothing"));
   EXPECT_TRUE(IsSameDump(run_dir_ + "/nothing", run_dir_ + "/nothing"));
-  link(RankDirectory(a, 0), RankDirectory(b, 0));
-  EXPECT_TRUE(IsSameRun(a, b));
-  link(DumpsDirectory(a, 0), DumpsDirectory(b, 0));
-  EXPECT_TRUE(IsSameRun(a, b));
-  std::filesystem::create_directory(DumpPath(a, 0, 10));
-  std::ofstream(DumpPath(a, 0, 10) + "/tensors.json") << "{}";
-  link(DumpPath(a, 0, 10), DumpPath(b, 0, 10));
-  EXPECT_TRUE(IsSameRun(a, b));
-  EXPECT_TRUE(IsSameRun(DumpsDirectory(a, 0), DumpsDirectory(b, 0)));
-  link(DumpPath(a, 0, 10) + "/tensors.json", DumpPath(b, 0, 10) + "/tensors.json");
-  EXPECT_TRUE(IsSameRun(a, b));
-  EXPECT_TRUE(IsSameDump(DumpPath(a, 0, 10), DumpPath(b, 0, 10)));
-  std::filesystem::remove(DumpPath(b, 0, 10) + "/tensors.json");
-  std::filesystem::copy(DumpPath(a, 0, 10), DumpPath(b, 0, 10));
-  EXPECT_FALSE(IsSameRun(a, b));
+  const std::string dumps = DumpsDirectory("", 3), dump = DumpPath("", 3, 10);
+  for (const auto& [place, has_dump] : {std::pair(RankDirectory("", 5), false),
+                                        {OpLogPath("", 3), false},
+                                        {RankDirectory("", 3), true},
+                                        {dumps, true},
+                                        {dump, true},
+                                        {dump + "/tensors.json", true}}) {
+    const std::string b = make("/b");
+    EXPECT_FALSE(IsSameRun(a, b)) << place;
+    std::filesystem::remove_all(b + place);
+    std::filesystem::create_symlink(a + place, b + place);
+    EXPECT_TRUE(IsSameRun(a, b)) << place;
+    EXPECT_EQ(IsSameRun(a + dumps, b + dumps), has_dump) << place;
+    EXPECT_EQ(IsSameDump(a + dump, b + dump), has_dump) << place;
+    std::filesystem::remove_all(b);
+  }
 }
 
 TEST_F(RunDirectoryTest, AResumedRunGoesOnInTheLatestDirectoryOfItsJob) {
@@ -235,14 +235,14 @@ TEST_F(RunDirectoryTest, InfoWithoutWorldSizeIsDamaged) {
 }
 
 TEST_F(RunDirectoryTest, RanksAreListedByNumber) {
-  for (const int rank : {10, 2, 100000, 2147483647})
+  for (const int rank : {10, 2, kMaxWorldSize - 1, kMaxWorldSize, 2147483647})
     std::filesystem::create_directories(RankDirectory(run_dir_, rank));
   std::filesystem::create_directories(run_dir_ + "/rank_x");
   std::filesystem::create_directories(run_dir_ + "/rank_-1");
   std::filesystem::create_directories(run_dir_ + "/rank_2");
   std::ofstream(run_dir_ + "/rank_00007") << "a file";
   EXPECT_EQ(RankDirectory("run", 3), "run/rank_00003");
-  EXPECT_THAT(*ListRanks(run_dir_), ElementsAre(2, 10, 100000));
+  EXPECT_THAT(*ListRanks(run_dir_), ElementsAre(2, 10, kMaxWorldSize - 1));
 }
 
 TEST_F(RunDirectoryTest, DumpsAreListedByIteration) {
