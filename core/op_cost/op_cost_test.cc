@@ -79,6 +79,8 @@ TEST(OpCost, Collectives) {
   OpDescription part = Op("reduce_scatter_", {T({1000}), N("world_size", {4})});
   part.module = "c10d";  // which tells the result alone
   EXPECT_FALSE(CostOf(part, kForward, std::nullopt).message_bytes.has_value());
+  part.arguments.push_back(T({4000}));
+  EXPECT_EQ(CostOf(part, kForward, std::nullopt).message_bytes, 16000);
 }
 
 TEST(OpCost, AnUnknownOpIsNotFree) {
