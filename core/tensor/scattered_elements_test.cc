@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -89,9 +90,12 @@ TEST(ScatteredElements, PartsThatAreNoWholeAreErrors) {
   EXPECT_THAT(error({source.Box(0, 0, 2, 6)}), HasSubstr("its parts have 12 of 24 elements"));
   EXPECT_THAT(error({source.Box(0, 0, 3, 6), source.Box(2, 0, 1, 6)}),
               HasSubstr("[0, 0] and [2, 0] overlap"));
-  TensorPart outside = source.Box(0, 0, 4, 6);
-  outside.offset = {1, 0};
-  EXPECT_THAT(error({outside}), HasSubstr("is not within [4, 6]"));
+  for (const Dims& offset : {Dims{1, 0}, {-1, 0}, {0, 1}, {0, -1}, {5, 0}, {0}, {0, 0, 0}}) {
+    TensorPart outside = source.Box(0, 0, 4, 6);
+    outside.offset = offset;
+    EXPECT_EQ(error({outside}),
+              absl::StrCat("a part of [4, 6] at ", ShapeToString(offset), " is not within [4, 6]"));
+  }
 }
 
 }  // namespace
