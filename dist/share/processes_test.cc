@@ -209,9 +209,11 @@ class Script {
     Say(hello);
   }
 
-  void FindFiles() {
+  // is_same: it has all files that the first process has.
+  void FindFiles(bool is_same = false) {
     std::thread finder([this] { first_->FindFiles({"folder"}); });
     internal::Listing listing;
+    listing.set_is_same(is_same);
     listing.add_entries()->set_path("x");
     Reply(Hear(), listing.SerializeAsString());
     finder.join();
@@ -285,11 +287,11 @@ TEST_F(ProcessesTest, TheHeaviestPiecesAreBegunFirstAsManyAtATimeAsThereAreThrea
     EXPECT_EQ(heard[i].task(), "double");
     EXPECT_EQ(heard[i].num_threads(), 1);
     EXPECT_EQ(heard[i].piece(), 2 + std::stoi(order[i])) << "the listing was the first";
-    // Answers of none of these pieces change nothing.
+    // Answers of none of these pieces change nothing, nor do second answers.
     internal::ShareRequest none;
     none.set_piece(heard[i].piece() + 100);
-    if (i == 0) script.Reply(none, "none");
-    if (i == 0) heard.push_back(script.Hear());
+    if (i < 2) script.Reply(i == 0 ? none : heard[0], "none");
+    if (i < 2) heard.push_back(script.Hear());
     if (order[i] == "5") {
       script.Reply(heard[i], "", absl::DataLossError("cut"));
     } else if (order[i] == "2") {
@@ -323,6 +325,23 @@ TEST_F(ProcessesTest, OnlyAPieceWhoseFileIsMissingIsTriedElsewhere) {
   job->FindFiles({"run"});
   const auto results = job->Run(kFirstLetter, std::vector<SharePiece>(4, {"run/x", {"run/x"}, 0}));
   EXPECT_TRUE(std::any_of(results.begin(), results.end(), [](const auto& result) { return !result.ok(); }));
+}
+
+TEST_F(ProcessesTest, WhoSeesTheFilesOfTheFirstWorksOnThem) {
+  Write("run/y", "own");
+  for (const bool is_same : {false, true}) {
+    Script script(1);
+    script.FindFiles(is_same);
+    std::vector<absl::StatusOr<std::string>> results;
+    std::thread runner([&] {
+      results = script->Run(kDouble, {{"a", {"run/y"}, 0}, {"b", {"run/y", "z"}, 0}});
+    });
+    if (is_same) script.Reply(script.Hear(), "of process 1");
+    runner.join();
+    EXPECT_EQ(*results[0], is_same ? "of process 1" : "aa");
+    EXPECT_EQ(*results[1], "bb") << "nobody has z, and the first says so";
+    script.EndWell();
+  }
 }
 
 TEST_F(ProcessesTest, FewPiecesShareTheThreads) {
