@@ -77,6 +77,8 @@ TEST(RankTimes, ComparesEachRankThatIsKeptWithTheOthersOfTheSample) {
       EXPECT_THAT(longest_kept, ElementsAre(longest[0].rank, longest[1].rank));
     }
     EXPECT_FALSE(times.Of(num_ranks).has_value());
+    EXPECT_EQ(times.MostExcessOfOthers(),
+              num_ranks <= 8 ? 0 : std::max(0.0, *times.ExcessOf(longest_kept.back())));
     if (num_ranks == 1) {
       EXPECT_FALSE(!times.Suspects().empty() || times.Of(0).has_value());
       EXPECT_EQ(times.ExcessOf(0), static_cast<float>(longest[0].time.time.seconds));
