@@ -33,18 +33,6 @@ class RunDirectoryTest : public ::testing::Test {
       ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-TEST_F(RunDirectoryTest, InfoIsReadAsItWasWritten) {
-  RunInfo info;
-  info.set_world_size(2);
-  info.add_hosts("node1");
-  info.add_hosts("node2");
-  info.mutable_config()->mutable_stopwatch()->set_num_warmup_iters(5);
-  ASSERT_TRUE(WriteRunInfo(run_dir_, info).ok());
-  const auto read = ReadRunInfo(run_dir_);
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->SerializeAsString(), info.SerializeAsString());
-}
-
 RunInfo InfoFrom(int64_t start_iteration, int warmup = 0) {
   RunInfo info;
   info.set_world_size(2);

@@ -115,16 +115,6 @@ TEST(RankMesh, WithoutAxesEachRankIsAGroupOfItsOwn) {
   EXPECT_THAT(none->groups, ElementsAre(0, 1, 2));
 }
 
-// DeviceMesh("cpu", [[0, 2], [1, 3]], mesh_dim_names=("data", "tensor")).
-TEST(RankMesh, RanksOfPyTorchsDeviceMeshStandInAnyOrder) {
-  const std::string mesh =
-      R"(mesh { axes { name: "data" size: 2 } axes { name: "tensor" size: 2 } ranks: [0, 2, 1, 3] })";
-  const auto tensor = Along(mesh, {"tensor"}, 4);
-  ASSERT_TRUE(tensor.ok()) << tensor.status();
-  EXPECT_THAT(tensor->groups, ElementsAre(0, 1, 0, 1));
-  EXPECT_THAT(tensor->positions, ElementsAre(0, 0, 1, 1));
-}
-
 // Megatron-LM's order "tp-cp-ep-dp-pp" names the fastest axis first. For 16 ranks with tp 2, pp 2, dp 4 its
 // documentation lists the tensor groups [0, 1], [2, 3], ..., the data groups [0, 2, 4, 6], [1, 3, 5, 7], ...
 // and the pipeline groups [0, 8], [1, 9], ...
