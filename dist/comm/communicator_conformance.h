@@ -364,17 +364,19 @@ TYPED_TEST_P(CommunicatorConformance, ARankThatReducesInAnotherWayIsNamed) {
 
 TYPED_TEST_P(CommunicatorConformance, SplitMakesGroupsOrderedByKey) {
   TypeParam::OnAllRanks([](Communicator& group) {
-    const int color = group.rank() % 2;
-    const auto half = group.Split(color, -group.rank(), ForTests());
-    ASSERT_TRUE(half.ok()) << half.status();
-    const int expected_size = (group.size() + 1 - color) / 2;
-    EXPECT_EQ((*half)->size(), expected_size);
-    EXPECT_EQ((*half)->rank(), expected_size - 1 - group.rank() / 2);
-    EXPECT_EQ((*half)->host((*half)->rank()), group.host(group.rank()));
-    const auto members = (*half)->AllGather(absl::StrCat(group.rank()), ForTests());
-    ASSERT_TRUE(members.ok()) << members.status();
-    for (int member = 0; member < expected_size; ++member) {
-      EXPECT_EQ((*members)[member], absl::StrCat((expected_size - 1 - member) * 2 + color));
+    for (const int num_parts : {1, 2}) {
+      const int color = group.rank() % num_parts;
+      const auto part = group.Split(color, -group.rank(), ForTests());
+      ASSERT_TRUE(part.ok()) << part.status();
+      const int expected_size = (group.size() + num_parts - 1 - color) / num_parts;
+      EXPECT_EQ((*part)->size(), expected_size);
+      EXPECT_EQ((*part)->rank(), expected_size - 1 - group.rank() / num_parts);
+      EXPECT_EQ((*part)->host((*part)->rank()), group.host(group.rank()));
+      const auto members = (*part)->AllGather(absl::StrCat(group.rank()), ForTests());
+      ASSERT_TRUE(members.ok()) << members.status();
+      for (int member = 0; member < expected_size; ++member) {
+        EXPECT_EQ((*members)[member], absl::StrCat((expected_size - 1 - member) * num_parts + color));
+      }
     }
   });
 }

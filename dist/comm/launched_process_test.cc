@@ -1,6 +1,8 @@
 #include "ott/dist/comm/launched_process.h"
 
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include "gtest/gtest.h"
 
@@ -24,23 +26,34 @@ TEST_F(LaunchedProcessTest, NobodyIsALauncherWithoutVariables) {
   EXPECT_FALSE(LaunchedProcessFromEnvironment("bash"));
 }
 
-TEST_F(LaunchedProcessTest, OpenMpiAndMpichTellRankAndSize) {
+TEST_F(LaunchedProcessTest, TwoNumbersOfOneLauncherOfMpiTellRankAndSize) {
+  for (const auto& [rank, size] :
+       {std::pair("PMI_RANK", "PMI_SIZE"), {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}}) {
+    SetUp();
+    for (const char* const name : {rank, size}) {
+      setenv(rank, "2", 1);
+      setenv(size, "3", 1);
+      for (const char* const launcher : {"mpirun", "orted", "hydra_pmi_proxy"}) {
+        const std::optional<LaunchedProcess> process = LaunchedProcessFromEnvironment(launcher);
+        ASSERT_TRUE(process) << launcher;
+        EXPECT_EQ(process->rank, 2);
+        EXPECT_EQ(process->size, 3);
+        EXPECT_TRUE(process->by_mpi);
+      }
+      // Such as a training program that looks at its own run.
+      EXPECT_FALSE(LaunchedProcessFromEnvironment("python3"));
+      setenv(name, "x", 1);
+      EXPECT_FALSE(LaunchedProcessFromEnvironment("mpirun")) << name;
+      unsetenv(name);
+      EXPECT_FALSE(LaunchedProcessFromEnvironment("mpirun")) << name;
+    }
+  }
   setenv("PMI_RANK", "1", 1);
   setenv("PMI_SIZE", "4", 1);
-  EXPECT_EQ(LaunchedProcessFromEnvironment("hydra_pmi_proxy")->rank, 1);
-  EXPECT_EQ(LaunchedProcessFromEnvironment("hydra_pmi_proxy")->size, 4);
-  setenv("OMPI_COMM_WORLD_RANK", "2", 1);
+  EXPECT_EQ(LaunchedProcessFromEnvironment("mpirun")->rank, 1);
   setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
-  EXPECT_EQ(LaunchedProcessFromEnvironment("orted")->rank, 2);
-  EXPECT_EQ(LaunchedProcessFromEnvironment("orted")->size, 3);
-  EXPECT_TRUE(LaunchedProcessFromEnvironment("mpirun")->by_mpi);
-}
-
-// Such as a training program that looks at its own run.
-TEST_F(LaunchedProcessTest, WhatALaunchedProcessStartsIsNotLaunched) {
   setenv("OMPI_COMM_WORLD_RANK", "2", 1);
-  setenv("OMPI_COMM_WORLD_SIZE", "3", 1);
-  EXPECT_FALSE(LaunchedProcessFromEnvironment("python3"));
+  EXPECT_EQ(LaunchedProcessFromEnvironment("mpirun")->rank, 2) << "Open MPI's go first";
 }
 
 TEST_F(LaunchedProcessTest, ATaskOfAStepOfSlurmIsLaunched) {

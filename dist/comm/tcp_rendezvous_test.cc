@@ -238,11 +238,11 @@ bool Starts(const TcpOptions& options) {
   return ranks[0].ok();
 }
 
-// Rank 0 of a start whose rank 1 comes when go() is called, and rank 1 of another start, which is this
+// Rank 0 of a start whose rank 1 comes when go() is called, and a rank of another start, which is this
 // process.
 class TwoStarts {
  public:
-  TwoStarts() {
+  explicit TwoStarts(int rank = 1) {
     EXPECT_EQ(pipe(go_), 0);
     job_ = Fork([this] {
       const pid_t rank_0 = Fork([this] { return Starts(Options(port_, 0, 2, seconds(8))); });
@@ -254,7 +254,9 @@ class TwoStarts {
       return Succeeds(rank_0) && rank_1_started;
     });
     other_ = *Socket::Connect(*ResolveAddress("127.0.0.1", port_), Deadline::After(seconds(30)));
-    EXPECT_TRUE(other_.SendAll(HelloForTest(port_).bytes(), Deadline::After(seconds(30))).ok());
+    HelloForTest hello(port_);
+    hello.rank = rank;
+    EXPECT_TRUE(other_.SendAll(hello.bytes(), Deadline::After(seconds(30))).ok());
   }
 
   int port() const { return port_; }
@@ -269,8 +271,9 @@ class TwoStarts {
 };
 
 TEST(TcpRendezvous, ARankThatComesKeepsItsPlaceBeforeOneOfAnotherStart) {
-  for (const bool is_late : {false, true}) {
-    const TwoStarts starts;
+  constexpr int kNoRank = 1 << 30;
+  for (const auto& [rank, is_late] : {std::pair(1, false), {1, true}, {kNoRank, false}}) {
+    const TwoStarts starts(rank);
     // The doubt is a fourth of the timeout, 2 s.
     if (is_late) {
       EXPECT_TRUE(
@@ -278,7 +281,7 @@ TEST(TcpRendezvous, ARankThatComesKeepsItsPlaceBeforeOneOfAnotherStart) {
     }
     EXPECT_TRUE(starts.RankOneComesAndAllStart());
     EXPECT_THAT(starts.other().ReceiveExactly(100, Deadline::After(seconds(30))).value(),
-                HasSubstr("rank 1 is there twice"));
+                HasSubstr(absl::StrCat("rank ", rank, " is there twice")));
   }
 }
 
