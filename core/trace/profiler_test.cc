@@ -229,6 +229,46 @@ TEST_F(ProfilerTest, LastWindowMayBeExportedUntilTheNextBegins) {
   EXPECT_EQ(Profiler::Get().VisitLastWindow([&](const Profiler::Window&) { return refused; }), refused);
 }
 
+TEST_F(ProfilerTest, ATraceTellsAllOfItsWindow) {
+  const std::string path = ::testing::TempDir() + "/all.json";
+  for (const bool cut : {false, true}) {
+    TraceInfo expected;
+    expected.set_rank(5);
+    expected.set_world_size(8);
+    expected.set_host("node7");
+    expected.mutable_clock()->set_error_bound_nanoseconds(9);
+    Profiler::Options options = Options(1, 0, 2);
+    options.thread_buffer_bytes = 4096;
+    options.on_window = [&](const Profiler::Window& window) {
+      EXPECT_EQ(WriteTrace(window, path, expected), absl::OkStatus());
+      const RecordedWindow recorded(window.recorder);
+      expected.set_begin_nanoseconds(recorded.opened().steady_nanoseconds);
+      expected.set_end_nanoseconds(recorded.closed().steady_nanoseconds);
+      expected.set_begin_unix_nanoseconds(recorded.opened().unix_nanoseconds);
+      expected.set_num_lost_events(recorded.num_lost_events());
+      return absl::OkStatus();
+    };
+    Enable(options);
+    Stopwatch& stopwatch = Stopwatch::Get();
+    for (const char* name : {"a", "b", "c"}) stopwatch.Start(name);
+    Step();
+    for (const char* name : {"a", "b", "c"}) stopwatch.End(name);
+    stopwatch.Start("unfinished");
+    for (int i = 0; i < 1000; ++i) Profiler::Get().Mark("mark");
+    Step(cut ? 1 : 2);
+    ASSERT_TRUE(Profiler::Get().Stop().ok());
+    EXPECT_GT(expected.num_lost_events(), 0);
+    expected.set_process_id(getpid());
+    expected.set_window(1);
+    expected.set_first_step(1);
+    expected.set_last_step(2);
+    expected.set_cut(cut);
+    expected.set_num_unfinished_ranges(1);  // the step that is cut is lost
+    expected.set_num_ends_without_begin(3);
+    EXPECT_EQ(ReadTrace(path)->info.DebugString(), expected.DebugString());
+  }
+}
+
 TEST_F(ProfilerTest, WindowsAreWrittenWhereTensorBoardLooks) {
   const std::string dir = ::testing::TempDir() + "/tensorboard/run";
   Profiler::Options options = Options(0, 0, 1);
