@@ -73,6 +73,11 @@ std::string FormatSentences(const std::vector<Answer>& answers) {
   return text;
 }
 
+void NameRank(int rank, Answer* answer) {
+  const auto& ranks = answer->ranks();
+  if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) answer->add_ranks(rank);
+}
+
 void SetEvidence(const google::protobuf::Message& evidence, Answer* answer) {
   answer->set_evidence_type(evidence.GetDescriptor()->full_name());
   answer->set_evidence(evidence.SerializeAsString());

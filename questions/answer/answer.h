@@ -38,6 +38,9 @@ std::string TextOf(const Answer& answer);
 // none.
 std::string FormatSentences(const std::vector<Answer>& answers);
 
+// Adds the rank to those that it names, unless it names it already.
+void NameRank(int rank, Answer* answer);
+
 void SetEvidence(const google::protobuf::Message& evidence, Answer* answer);
 
 // The exit code of every command: 0 good or not asked, 1 bad, 2 cannot tell (questions/answer/exit_code.h).

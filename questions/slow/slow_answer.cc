@@ -31,8 +31,8 @@ Answer AnswerSlow(const std::optional<ClusterStats>& stats) {
   answer.set_finding(FindingOfRanks(*stats));
   AddSentences(SlowRankLines(*stats), &answer);
   SetEvidence(*stats, &answer);
-  if (stats->has_straggler()) answer.add_ranks(stats->straggler().rank());
-  for (const SlowMeasurement& slow : stats->slow_measurements()) answer.add_ranks(slow.rank());
+  if (stats->has_straggler()) NameRank(stats->straggler().rank(), &answer);
+  for (const SlowMeasurement& slow : stats->slow_measurements()) NameRank(slow.rank(), &answer);
   answer.add_pictures("heat_map");
   if (answer.finding() == Answer::BAD) {
     answer.set_how_sure(

@@ -101,9 +101,9 @@ Answer AnswerWaiting(const std::optional<ClusterStats>& stats, bool has_collecti
   for (const ArrivalStats& arrivals : stats->arrivals()) {
     num_intervals = std::max(num_intervals, arrivals.num_intervals() - arrivals.num_left());
     error_bound = std::max(error_bound, arrivals.error_bound());
-    if (arrivals.has_hold_up()) answer.add_ranks(arrivals.hold_up().rank());
+    if (arrivals.has_hold_up()) NameRank(arrivals.hold_up().rank(), &answer);
     for (const Hiccups& hiccups : arrivals.hiccups()) {
-      if (!hiccups.is_pause()) answer.add_ranks(hiccups.rank());
+      if (!hiccups.is_pause()) NameRank(hiccups.rank(), &answer);
     }
   }
   if (std::any_of(stats->arrivals().begin(), stats->arrivals().end(), HoldsOthersUp)) {

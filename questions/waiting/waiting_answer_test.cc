@@ -29,20 +29,20 @@ TEST(WaitingAnswer, NamesWhoHoldsTheOthersUpWithWhatTheyWait) {
       "arrivals { ", kHoldUp,
       " } arrivals { name: \"loss\" num_intervals: 200 num_left: 10 error_bound: 12.3e-6 } arrivals {", R"(
         name: "loss" num_intervals: 90 error_bound: 1e-6
-        hold_up { rank: 2 host: "node1" seconds_per_iteration: 0.01 share_of_iteration: 0.5 recent: true }
+        hold_up { rank: 1 host: "node0" seconds_per_iteration: 0.01 share_of_iteration: 0.5 recent: true }
         hiccups { rank: 3 host: "node1" seconds: 0.15 all_seconds: 0.166 num_hiccups: 3 iterations: [6, 8] }
         hiccups { rank: 0 host: "node0" seconds: 0.1 all_seconds: 0.2 num_hiccups: 1 iterations: 7 }
         hiccups { rank: 0 host: "node0" seconds: 1.6 num_hiccups: 1 iterations: 12 is_pause: true }
         hiccups { rank: 2 host: "node1" seconds: 2.5 num_hiccups: 2 iterations: [12, 50] is_pause: true } })"));
   const Answer answer = AnswerWaiting(stats, true, true);
   EXPECT_EQ(answer.finding(), Answer::BAD);
-  EXPECT_THAT(answer.ranks(), ElementsAre(1, 2, 3, 0));
+  EXPECT_THAT(answer.ranks(), ElementsAre(1, 3, 0));
   EXPECT_THAT(
       answer.sentences(),
       ElementsAre(
           "all wait for rank 1 (node0) at \"sum\\n\" of group dp\\n: 5 ms an iteration (4.8 ms to 5.2 ms), "
           "25.0% of it",
-          "since the gather before, all wait for rank 2 (node1) at \"loss\": 10 ms an iteration (0 s to 0 "
+          "since the gather before, all wait for rank 1 (node0) at \"loss\": 10 ms an iteration (0 s to 0 "
           "s), 50.0% of it",
           "rank 3 (node1) caused 150 ms of 166 ms of waiting at \"loss\", in iterations 6, 8 and 1 more",
           "rank 0 (node0) caused 100 ms of 200 ms of waiting at \"loss\", in iteration 7",
