@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/text_table.h"
+#include "ott/dist/comm/rank_list.h"
 
 namespace ott::sound {
 namespace {
@@ -63,8 +64,9 @@ std::string DescribeChecked(const SoundVerdict& verdict) {
 std::vector<std::string> DescribeNotChecked(const SoundVerdict& verdict) {
   std::vector<std::string> lines;
   if (!verdict.missing_ranks().empty()) {
-    lines.push_back(
-        absl::StrCat("not checked: ranks ", absl::StrJoin(verdict.missing_ranks(), ", "), " left no record"));
+    lines.push_back(absl::StrCat(
+        "not checked: ", FormatRanks({verdict.missing_ranks().begin(), verdict.missing_ranks().end()}),
+        " left no record"));
   }
   for (const SoundRule& rule : verdict.rules()) {
     if (!rule.not_checked().empty())

@@ -85,9 +85,11 @@ TEST(Sound, NoRecordIsNoAnswer) {
 }
 
 TEST(Sound, ARankWithoutARecordIsNotSound) {
-  const SoundVerdict verdict = JudgeSound({{0, MakeRecord()}}, 2, {});
-  EXPECT_EQ(verdict.kind(), SoundVerdict::CANNOT_TELL);
-  EXPECT_THAT(ToText(verdict), HasSubstr("not checked: ranks 1 left no record"));
+  for (const auto& [num_ranks, missing] : {std::pair(2, "rank 1"), {9000, "ranks 1-8999"}}) {
+    const SoundVerdict verdict = JudgeSound({{0, MakeRecord()}}, num_ranks, {});
+    EXPECT_EQ(verdict.kind(), SoundVerdict::CANNOT_TELL);
+    EXPECT_THAT(ToText(verdict), HasSubstr(absl::StrCat("not checked: ", missing, " left no record")));
+  }
 }
 
 TEST(Sound, NothingLookedAtIsNotSound) {
@@ -306,7 +308,7 @@ TEST(Sound, TheAnswerNamesRuleIterationRanksTensorsAndPlace) {
   EXPECT_THAT(ToText(verdict), HasSubstr("cannot tell: no rule was looked at\n"));
   verdict.add_missing_ranks(7);
   EXPECT_THAT(ToText(verdict),
-              HasSubstr("cannot tell: not all ranks left a record\nnot checked: ranks 7 left"));
+              HasSubstr("cannot tell: not all ranks left a record\nnot checked: rank 7 left"));
 }
 
 TEST(Sound, RecordsOfARunAreReadAndThoseThatCannotBeAreNamed) {
