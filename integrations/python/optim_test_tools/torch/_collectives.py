@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import sys
 import weakref
 from typing import Any, Callable, Dict, List, Optional, Tuple
@@ -83,7 +84,7 @@ class Collectives:
         self._inside = False
         self._told: Dict[str, Tuple[Any, ...]] = {}
         self._labels: Dict[int, Tuple[Any, str, List[int]]] = {}
-        self._places_of_async_op: Dict[str, int] = {}  # among the arguments, by name
+        self._parameters: Dict[int, List[str]] = {}  # their names, by the identity of the function
         self._gradients_wait = False
         self._is_backward = False
         self.joins = False  # whether the program let ranks have unlike numbers of batches
@@ -131,15 +132,15 @@ class Collectives:
                 self._observer.start(None)
             if self._inside or not self._observer.measures_this_thread() or _is_of_others(args, kwargs):
                 return original(*args, **kwargs)
-            is_async = self._is_async(name, original.function, args, kwargs)
+            given, is_async = self._by_position(original.function, args, kwargs)
             if is_async and self._in_own_hook:
                 return original(*args, **kwargs)
             called, peer = self._message(args[0]) if name == "wait" and not is_functional else (name, -1)
-            measurement = self._prepare(called, args, kwargs, is_functional, is_async, peer)
+            measurement = self._prepare(called, given, kwargs, is_functional, is_async, peer)
             operations = self._observer.operations
             operation = None
             if operations.is_on and not is_async and name not in _PEERS and not is_functional:
-                inputs, outputs = _inputs_and_outputs(name, args)
+                inputs, outputs = _inputs_and_outputs(name, given)
                 operation = operations.start(name.strip("_"), "collective", "", inputs)
             self._inside = True
             try:
@@ -150,20 +151,22 @@ class Collectives:
             if operation is not None:
                 operations.finish(operation, outputs)
             if not is_async and not is_functional and name in SHARED_RESULTS:
-                group, ranks, waits = self._group_of(args, kwargs, False)
+                group, ranks, waits = self._group_of(given, kwargs, False)
                 if waits:
-                    self._observer.sound.transferred(group, ranks, args)
+                    self._observer.sound.transferred(group, ranks, given)
             return result
 
         return call
 
-    def _is_async(self, name: str, function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> bool:
-        if name not in self._places_of_async_op:
-            code = getattr(inspect.unwrap(function), "__code__", None)  # None: it is of C++, and has no such argument
-            names = list(code.co_varnames[: code.co_argcount]) if code is not None else []
-            self._places_of_async_op[name] = names.index("async_op") if "async_op" in names else len(names)
-        place = self._places_of_async_op[name]
-        return bool(args[place] if len(args) > place else kwargs.get("async_op"))
+    def _by_position(self, function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[Tuple[Any, ...], bool]:
+        """Returns the arguments, also those by position that the program gives by name; and whether the call does not wait."""
+        names = self._parameters.get(id(function))
+        if names is None:
+            code = getattr(inspect.unwrap(function), "__code__", None)  # None: it is of C++, and takes none by name
+            names = self._parameters[id(function)] = list(code.co_varnames[: code.co_argcount]) if code is not None else []
+        named = itertools.takewhile(kwargs.__contains__, names[len(args) :])
+        given = (*args, *(kwargs[name] for name in named))
+        return given, bool(dict(zip(names, given), **kwargs).get("async_op"))
 
     def _around_message(self, name: str) -> Any:
         """Of the methods that isend() and irecv() call, with the peer's rank in the group."""
