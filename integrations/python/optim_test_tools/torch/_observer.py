@@ -67,7 +67,7 @@ class Observer:
         self._loaders = Loaders()
         self._checkpoints = Checkpoints()
         self._traces = Traces()
-        self.sound = Sound(self.models, self.collectives)
+        self.sound = Sound(self.models, self.collectives, self.operations.paused)
         self._forward_line = ""
         self._gap = "data before the first forward pass"
         self._module_hook: Optional[Any] = None

@@ -30,8 +30,9 @@ from ._sound_witnesses import Witnesses
 class Sound:
     """Looks at one training. Called by the observer on the thread that trains, between start() and finish()."""
 
-    def __init__(self, models: Any, collectives: Any):
-        self._training = Training(models, collectives)
+    def __init__(self, models: Any, collectives: Any, paused: Callable[[], Any]):
+        """paused: within what it returns, no operation is logged."""
+        self._training = Training(models, collectives, paused)
         self._witnesses = Witnesses(self._training)
         self._dropouts = Dropouts(self._training)
         self._passes = Passes(self._training, self._dropouts, self._witnesses)

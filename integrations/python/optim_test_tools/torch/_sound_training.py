@@ -21,7 +21,8 @@ _SAMPLE = 64
 
 
 def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
-    """An error ends the checks, and neither the observation nor the training. For methods of classes that have a _training."""
+    """An error ends the checks, and neither the observation nor the training; what is computed is in no log of operations. For methods
+    of classes that have a _training."""
 
     @functools.wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -30,7 +31,8 @@ def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
             return None
         begin = time.perf_counter()
         try:
-            return method(self, *args, **kwargs)
+            with training.paused():
+                return method(self, *args, **kwargs)
         except Exception as error:  # noqa: BLE001  whatever it is
             training.end_by(error)
             return None
@@ -81,12 +83,13 @@ class OptimizerState:
 class Training:
     """The training that is looked at, as far as more than one kind of rule asks for it."""
 
-    def __init__(self, models: Any, collectives: Any):
+    def __init__(self, models: Any, collectives: Any, paused: Callable[[], Any]):
         # Before the run starts, too: loaders begin and checkpoints are read before the first forward pass.
         self.is_on = True
         self.seconds = 0.0  # that the checks took
         self.models = models
         self.collectives = collectives
+        self.paused = paused
         self.record: Optional[Record] = None
         self.say: Callable[[str], None] = lambda text: None
         self.on_error: Callable[[], None] = lambda: None

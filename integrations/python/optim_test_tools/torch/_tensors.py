@@ -102,7 +102,8 @@ class Tensors:
         # A sharded one is added up only by a collective, which is not for an observer to begin.
         if not _hooks.is_sharded(norm):
             kind = "state." if self._models.are_of_replicas(parameters) else ""
-            self._norms.append((f"{kind}gradient_norm_at_clipping.{len(self._norms)}", norm.detach().clone()))
+            with self._operations.paused():
+                self._norms.append((f"{kind}gradient_norm_at_clipping.{len(self._norms)}", norm.detach().clone()))
 
     def finish_iteration(self, counts: Dict[str, int]) -> None:
         """The state that the iteration ends with."""
