@@ -60,9 +60,10 @@ def _check_announced(store: Any, size: int) -> None:
         return
     seconds = 0.01 + 2 / size  # each, as the store of a loaded machine answers late
     missing = [rank for rank in range(size) if not _are_announced(store, [rank], seconds)]
-    raise TimeoutError(
-        f"rank {format_ranks(missing)} did not say in {_SECONDS_TO_ANNOUNCE:.0f} s that it is observed: start all ranks by torchrun"
-    )
+    if missing:  # else the last one came meanwhile
+        raise TimeoutError(
+            f"rank {format_ranks(missing)} did not say in {_SECONDS_TO_ANNOUNCE:.0f} s that it is observed: start all ranks by torchrun"
+        )
 
 
 def _are_announced(store: Any, of_ranks: Iterable[int], seconds: float) -> bool:
@@ -170,7 +171,7 @@ def _mesh_of_stages(ranks: Sequence[int], world_size: int) -> Dict[str, Any]:
     """All ranks as pipelines like this one; empty where these are no grid."""
     stride = max(1, ranks[1] - ranks[0])
     num_outer, rest = divmod(world_size, len(ranks) * stride)
-    if rest or list(ranks) != list(range(ranks[0], ranks[0] + len(ranks) * stride, stride)):
+    if rest or ranks[0] % (len(ranks) * stride) >= stride or list(ranks) != list(range(ranks[0], ranks[0] + len(ranks) * stride, stride)):
         return {}
     sizes = {"outer": num_outer, "pipeline": len(ranks), "inner": stride}
     return {"axes": [{"name": name, "size": size} for name, size in sizes.items()]}
