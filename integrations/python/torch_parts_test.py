@@ -1,0 +1,197 @@
+"""Parts of the observation by themselves: names, steps, what the flight recorder is told, records, the log of operations."""
+
+import json
+import os
+import unittest
+import unittest.mock
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch_for_test import DIRECTORY, RANK, Block, Observed, batches, loss_of, main
+
+from optim_test_tools.torch import _checkpoints, _collectives, _hooks, _job, _loaders, _modules, _operations, _sound_record, _state, _steps
+from optim_test_tools.torch._observer import Observer
+
+
+class Rows(torch.utils.data.Dataset):
+    def __getitem__(self, index):
+        return index
+
+
+class PartsTest(unittest.TestCase):
+    def test_an_iteration_ends_with_the_step_that_was_last_in_the_first(self):
+        owned = {letter: [nn.Parameter(torch.ones(1))] for letter in "ABCa"}
+        owned["N"] = owned["A"]
+
+        def lengths(text):
+            """Returns how many steps iterations have; a word has those between two forward passes, small letters are of this rank alone."""
+            steps, optimizers, found = _steps.Steps(), {}, [0]
+
+            def end():
+                steps.finish_iteration()
+                found.append(0)
+
+            for word in text.split():
+                if steps.may_be_over():
+                    end()
+                for letter in word:
+                    if letter not in optimizers:
+                        optimizers[letter] = torch.optim.SGD(owned[letter], lr=1)
+                        steps.meet(optimizers[letter])
+                    found[-1] += 1
+                    if steps.add(optimizers[letter], is_own=letter.islower()):
+                        end()
+            self.assertEqual((steps.num, steps.num_own), (sum(found), text.count("a")))
+            return found
+
+        for text, expected in {
+            "A A A": [1, 1, 1, 0],
+            "AB AB AB": [2, 2, 2, 0],
+            "A B A B": [1, 2, 1],
+            "AB A B": [2, 2, 0],
+            "AB AA A": [2, 2, 1, 0],
+            "BA BN BN": [2, 2, 2, 0],
+            "BA BCA": [2, 3, 0],
+            "BA CBN": [2, 3, 0],
+            "A aA aAa": [1, 2, 2, 1],
+        }.items():
+            self.assertEqual(lengths(text), expected, text)
+
+    def test_what_the_program_has_is_called_by_its_names(self):
+        named, models = _state._Named(), [nn.Linear(1, 1) for _ in range(4)]
+        for model, kind in zip(models, ("Net", "Net2", "Net", "Net")):
+            named.add(model, kind)
+        self.assertEqual([name for name, _ in named], ["Net", "Net2", "Net3", "Net4"])
+        self.assertRegex(_hooks.place_of(torch.no_grad()(Rows.__getitem__)), r"^torch_parts_test.py:\d+$")
+        subset = torch.utils.data.Subset(torch.utils.data.Subset(Rows(), [0]), [0])
+        self.assertRegex(_loaders.Loaders().name_of(subset), r"^data of Rows, torch_parts_test.py:\d+$")
+        for ranks, text in {(0, 1, 2): "0-2", (0, 2): "0,2", (1, 6, 11): "1-11 by 5", (0, 1, 3): "0,1,3"}.items():
+            self.assertEqual(_collectives.format_ranks(list(ranks)), text)
+
+    def test_pipelines_make_a_mesh_where_they_are_a_grid(self):
+        grids = {(0, 1): [2, 2, 1], (2, 3): [2, 2, 1], (0, 2): [1, 2, 2], (1, 3): [1, 2, 2], (0, 1, 2, 3): [1, 4, 1]}
+        for ranks in [*grids, (1, 2), (0, 3), (2, 0), (0, 1, 2), (0, 1, 3, 2)]:
+            axes = _job._mesh_of_stages(ranks, 4).get("axes", [])
+            self.assertEqual([axis["size"] for axis in axes], grids.get(ranks, []), ranks)
+
+    def test_a_rank_that_says_late_that_it_is_observed_is_not_missed(self):
+        store = unittest.mock.Mock(wait=unittest.mock.Mock(side_effect=[RuntimeError("late"), None, None]))
+        _job._check_announced(store, 2)
+        self.assertEqual(store.wait.call_count, 3)
+
+    def test_where_a_run_lies(self):
+        observer = unittest.mock.Mock()
+        for given, environment, expected in (("a", "b", "a"), ("", "b", "b"), ("a", "", "a"), ("", "", "ott_runs/train")):
+            with unittest.mock.patch.dict(os.environ, OTT_RUN_DIR=environment):
+                self.assertEqual(_job.make_config({"run_dir": given}, "train", None, 1, observer)["run_dir"], expected)
+        for directory, shown in ((os.path.abspath("runs/a"), "runs/a"), ("/elsewhere/a", "/elsewhere/a")):
+            self.assertEqual(Observer(None, "train")._shown(directory), shown)
+
+    def test_the_flight_recorder_is_told_of_each_call(self):
+        x = torch.ones(8)
+        for function, args, kwargs, *expected in (
+            (dist.all_reduce, (x,), {}, "collective", 32, -1, True),
+            (dist.all_reduce, (), {"op": dist.ReduceOp.SUM, "tensor": x}, "collective", 32, -1, True),
+            (dist.all_reduce, (x,), {"async_op": True}, "collective", 32, -1, False),
+            (dist.broadcast, (x, 0), {}, "collective", -1, -1, False),
+            (dist.send, (), {"tensor": x, "dst": 1}, "send", -1, 1, False),
+            (dist.recv, (x, 1), {}, "receive", -1, 1, False),
+            (dist.recv, (x,), {}, "work", -1, -1, False),
+            (dist.batch_isend_irecv, ([],), {}, "work", -1, -1, False),
+        ):
+            observer = unittest.mock.Mock()
+            call = _collectives.Collectives(observer)._around(function.__name__)
+            with unittest.mock.patch.object(_collectives, "_ott", unittest.mock.MagicMock()) as told:
+                call(unittest.mock.Mock(function=function), *args, **kwargs)
+            _, role, _, _, *figures = told.set_operation.call_args[0]
+            self.assertEqual([role, *figures], expected, (function, kwargs))
+            for seen in (observer.sound.collective, observer.sound.transferred):
+                self.assertTrue(all(call[0][-1 if seen is observer.sound.transferred else 3][0] is x for call in seen.call_args_list))
+
+    def test_modules_are_measured_from_their_first_to_their_last_line(self):
+        events = []
+
+        class Scope:
+            def __init__(self, name):
+                self.name, self.is_open = name.split(",")[0], False
+
+            def __enter__(self):
+                if self.is_open:
+                    raise RuntimeError("open")
+                self.is_open = True
+                events.append(f"begin {self.name}")
+
+            def __exit__(self, *exception):
+                self.is_open = False
+                events.append(f"end {self.name}")
+
+        class Again(nn.Module):
+            def forward(self, x, depth=1):
+                x = self(x, depth - 1) if depth else x
+                events.append("works")
+                return x
+
+        model = nn.Sequential(nn.Sequential(nn.Linear(1, 1)), Again())
+        models = unittest.mock.Mock(modules=model.named_modules, num_added=1)
+        modules = _modules.Modules(models, self.fail)
+        with unittest.mock.patch.object(_modules._ott, "Scope", Scope), unittest.mock.patch.object(_modules, "_MAX_MODULES", 3):
+            modules.begin(True, None)
+            model(torch.ones(1))
+            modules.end()
+        parts = "begin module 0, end module 0, begin module 1, begin module 1, works, end module 1, works, end module 1"
+        self.assertEqual(", ".join(events), parts)
+
+    def test_a_log_of_operations_has_what_the_training_computes(self):
+        def logged(name, **config):
+            every = {"iterations": {"every": 1}}
+            with unittest.mock.patch.object(_operations, "_ott") as told, Observed(name, {"op_log": every, **config}):
+                torch.manual_seed(3)
+                model = Block()
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+                for x, y in batches(2):
+                    optimizer.zero_grad()
+                    loss_of(model, (x + torch.empty(4, 16).normal_(), y)).backward()
+                    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                    optimizer.step()
+            return [(name, phase, len(inputs)) for name, _, _, phase, _, _, inputs in (call[0] for call in told.Operation.call_args_list)]
+
+        found = logged("log", sound={"off": True})
+        self.assertEqual(found, logged("log_and_rules"))
+        self.assertEqual(found, logged("log_and_dump", dump={"iterations": {"every": 1}}))
+        self.assertEqual({number for name, _, number in found if name == "normal_"}, {0})
+        for operation in (("nll_loss_forward", "", 2), ("sgd", "update", 3), ("addmm", "forward", 3)):
+            self.assertIn(operation, found)
+
+    def test_a_checkpoint_is_unused_that_has_the_state_of_an_optimizer(self):
+        for value, is_unused in (
+            ({"state": {0: 1}, "param_groups": []}, True),
+            ({"state": {}, "param_groups": []}, False),
+            ({"state": {0: 1}}, False),
+            (3, False),
+        ):
+            checkpoints = _checkpoints.Checkpoints()
+            checkpoints.read("file", {"optimizer": value})
+            self.assertEqual("file has an optimizer's state in 'optimizer'" in (checkpoints.unused() or ""), is_unused)
+            self.assertIsNone(checkpoints.unused())
+
+    def test_a_record_keeps_the_first_of_what_is_said_and_rows_of_all_iterations(self):
+        record = _sound_record.Record(os.path.join(DIRECTORY, f"record{RANK}"))
+        for i in range(3000):
+            record.fact("rates_differ", "x", [0, 1], i, str(i), ["is_distinct"])
+        for seen, is_new in (("first", True), ("second", False)):
+            record.not_checked("rates_differ", seen)
+            self.assertEqual(record.find("rates_differ", 1, ["x"], seen), is_new)
+        self.assertEqual([record.find("rates_differ", 2, [str(i)], "") for i in range(65)], [True] * 63 + [False] * 2)
+        record.write()
+        with open(record._path, encoding="utf-8") as file:
+            written = json.load(file)
+        (fact,), rule = written["facts"], next(rule for rule in written["rules"] if rule["name"] == "rates_differ")
+        self.assertEqual(fact["iterations"], [*range(64), *range(64, 3000, 4)])
+        self.assertEqual((fact["values"], fact["is_distinct"]), ([str(i) for i in fact["iterations"]], True))
+        self.assertEqual((rule["num_checks"], rule["not_checked"]), (3000, "first"))
+        self.assertEqual((written["findings"][0]["seen"], len(written["findings"])), ("first", 64))
+
+
+if __name__ == "__main__":
+    main()
