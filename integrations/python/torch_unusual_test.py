@@ -15,6 +15,7 @@ import weakref
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch_for_test import IS_2, RANK, Block, Observed, ObservedTestCase, batches, digest, learn, loss_of, main, make
 
 import optim_test_tools as ott
@@ -46,7 +47,7 @@ class UnusualTest(ObservedTestCase):
     def test_a_model_without_numbers_is_not_the_training(self):
         def count(model):
             """As programs do that count operations and bytes."""
-            model(torch.ones(2, 16, device="meta")).sum().backward()
+            model(torch.ones(2, 16, device=next(model.parameters()).device)).sum().backward()
             torch.optim.SGD(model.parameters(), lr=0.1).step()
 
         def train():
@@ -57,14 +58,19 @@ class UnusualTest(ObservedTestCase):
             for batch in batches(3):
                 optimizer.zero_grad()
                 loss_of(model, batch).backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
                 count(counted)
+                if IS_2:
+                    with FakeTensorMode():
+                        count(Block())
             return digest(model)
 
         dump = {"dump": {"iterations": {"list": [0, 1]}}}
         observed = self.check_sound("meta", train, 3, dump, forward=3, backward=3, optimizer=3)
         tensors = ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", "1"), "numpy").tensors
         self.assertEqual(sorted(tensors["parameters"]), ["head.bias", "head.weight", "inner.0.bias", "inner.0.weight"])
+        self.assertEqual(list(tensors["state"]["gradient_norm_at_clipping"]), ["0"])
 
     def test_layers_whose_sizes_the_first_pass_tells(self):
         class Model(nn.Module):
@@ -104,7 +110,9 @@ class UnusualTest(ObservedTestCase):
                     optimizer.step(closure)
             return digest(model)
 
-        self.check_sound("raises", train, 5)
+        observed = self.check_sound("raises", train, 5, {"dump": {"iterations": {"list": [1]}}})
+        tensors = ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", "1")).tensors
+        self.assertEqual(tensors["optimizer"]["inner.0.weight"]["n_iter"].item(), 2)
 
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no torch.compile")
     def test_a_step_within_torch_compile_is_taken_for_none_that_is_left_out(self):
@@ -387,8 +395,10 @@ class UnusualTest(ObservedTestCase):
             teacher = ()
 
             def forward(self, x):
-                self.teacher = self.teacher or (copy.deepcopy(self),)
-                return super().forward(x) + Block.forward(self.teacher[0], x).detach()
+                if self.teacher == ():
+                    self.teacher = None  # of the copy
+                    self.teacher = [copy.deepcopy(self)]
+                return (self.teacher[0](x).detach() if self.teacher else 0) + super().forward(x)
 
         def train():
             torch.manual_seed(3)
