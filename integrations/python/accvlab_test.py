@@ -443,18 +443,19 @@ class DumperTest(unittest.TestCase):
 
     def test_actions_run_when_the_count_is_reached(self):
         ran = []
+        self.dumper.perform_after_dump_count(1, lambda: ran.append("one"))
         self.dumper.perform_after_dump_count(2, lambda: self.fail("replaced"))
         self.dumper.perform_after_dump_count(2, lambda: ran.append("two"))
         self.dumper.perform_after_dump_count(3, exit)
         self.dumper.dump()
         self.dumper.dump(dump_if_empty=False)
-        self.assertEqual(ran, [])
+        self.assertEqual(ran, ["one"])
         self.dumper.dump()
-        self.assertEqual(ran, ["two"])
+        self.assertEqual(ran, ["one", "two"])
         with self.assertRaises(SystemExit):
             self.dumper.dump()
         self.dumper.set_dump_count(2)
-        self.assertEqual(ran, ["two", "two"])
+        self.assertEqual(ran, ["one", "two", "two"])
         self.dumper.reset_dump_count()
         self.dumper.add_tensor_data("x", torch.ones(1), Type.JSON)
         self.dumper.dump()
@@ -539,6 +540,12 @@ class DumperTest(unittest.TestCase):
         self.dumper.add_tensor_data("x", torch.full((1,), 1.5), Type.JSON)
         with self.assertRaises(ValueError):
             self.dumper.dump()
+        self.dumper.reset_dump_count()
+        self.dumper.set_dump_is_compare(allow_missing_data_in_previous=True)
+        self.dumper.add_tensor_data("", {"x": torch.ones(1), "y": 1.0}, Type.JSON)
+        self.dumper.dump()
+        self.dumper.dump(dump_if_empty=False)
+        self.assertEqual(ott.TensorDumper().count, 1)
         self.assertEqual(read(self.dir, "0", "tensors.json"), before)
 
     def test_gradients_are_compared_too(self):

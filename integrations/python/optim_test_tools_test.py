@@ -11,13 +11,14 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 from contextlib import redirect_stdout
 
 import numpy
 import torch
 
 import optim_test_tools as ott
-from optim_test_tools import accvlab
+from optim_test_tools import _errors, _run, accvlab
 
 
 class StopwatchTest(unittest.TestCase):
@@ -37,7 +38,7 @@ class StopwatchTest(unittest.TestCase):
         self.assertEqual(repr(self.stopwatch), "<ott.Stopwatch, off>")
 
     def test_blocks_decorators_and_calls_measure(self):
-        self.stopwatch.enable(num_warmup_iters=1, collective_measurements=["reduce"])
+        self.stopwatch.enable(num_warmup_iters=1, collective_measurements=["reduce"], cpu_usage_measurement="outer")
 
         @self.stopwatch("decorated")
         def double(x, *, factor=2):
@@ -49,8 +50,9 @@ class StopwatchTest(unittest.TestCase):
             with self.stopwatch("outer"):
                 with self.stopwatch("inner"):
                     self.assertEqual(double(2, factor=3), 6)
-            self.stopwatch.start("reduce")
-            self.stopwatch.end("reduce")
+            for _ in range(2):
+                self.stopwatch.start("reduce")
+                self.stopwatch.end("reduce")
             self.stopwatch.finish_iter()
         self.stopwatch.end_one_time("load")
         self.assertEqual((double.__name__, double.__doc__), ("double", "Doubles."))
@@ -58,7 +60,10 @@ class StopwatchTest(unittest.TestCase):
         stats = self.stopwatch.stats()
         self.assertEqual({m["name"]: (int(m["per_interval"]["count"]), m["collective"]) for m in stats["measurements"]
                           if int(m["per_interval"]["count"])},
-                         {"outer": (2, False), "inner": (2, False), "decorated": (2, False), "reduce": (2, True)})
+                         {"outer": (2, False), "inner": (2, False), "decorated": (2, False), "reduce": (4, True)})
+        self.assertEqual(stats["cpu_usage"]["measurement"], "outer")
+        intervals = self.stopwatch.mean_seconds_per_iteration("reduce") / self.stopwatch.mean_seconds_per_interval("reduce")
+        self.assertAlmostEqual(intervals, 2)
         self.assertGreater(self.stopwatch.mean_seconds_per_iteration("outer"),
                            self.stopwatch.mean_seconds_per_iteration("inner"))
         for text in (self.stopwatch.table(), self.stopwatch.csv()):
@@ -212,6 +217,8 @@ class DumpTest(unittest.TestCase):
         self.dumper.push_range("step")
         self.dumper.add("d", {"a": x, "b": {"c": x}, "no": 1}, "npy", format_overrides={"b": "json"}, permute_axes=(1, 0),
                         permute_axes_overrides={"c": ()}, exclude=["no"])
+        self.dumper.add_grad("g", {"x": x.requires_grad_(), "no": x}, exclude=["no"])
+        self.dumper.set_gradients(x.sum())
         self.dumper.pop_range()
         with self.assertRaises(ott.FailedPreconditionError):
             self.dumper.pop_range()
@@ -219,7 +226,8 @@ class DumpTest(unittest.TestCase):
         with open(os.path.join(self.dir, "0", "tensors.json"), encoding="utf-8") as file:
             self.assertEqual(json.load(file), {"step": {"d": {"a": "step.d.a.npy", "b": {"c": x.tolist()}}}})
         array = numpy.load(os.path.join(self.dir, "0", "[tensors.json]step.d.a.npy"))
-        self.assertTrue((array == x.t().numpy()).all())
+        self.assertTrue((array == x.detach().t().numpy()).all())
+        self.assertEqual(list(ott.load_dump(os.path.join(self.dir, "0")).grads["step"]["g"]), ["x"])
 
     def test_paused_and_counted(self):
         self.dumper.pause()
@@ -229,6 +237,7 @@ class DumpTest(unittest.TestCase):
         self.dumper.count = 7
         self.dumper.add("x", lambda: torch.ones(1))
         self.dumper.dump()
+        self.dumper.dump(dump_if_empty=False)
         self.assertEqual((self.dumper.count, os.listdir(self.dir)), (8, ["7"]))
 
     def test_what_is_pending_is_compared(self):
@@ -312,7 +321,9 @@ class RunTest(unittest.TestCase):
         directory = tempfile.mkdtemp()
         config = {"run_dir": os.path.join(directory, "run"), "stopwatch": {"num_warmup_iters": 1},
                   "dump": {"iterations": {"every": 2}}}
-        stopwatch, dumper = ott.Stopwatch(), ott.TensorDumper()
+        stopwatch, dumper, said = ott.Stopwatch(), ott.TensorDumper(), []
+        ott.set_text_sink(said.append)
+        self.addCleanup(ott.set_text_sink, None)
         with ott.TrainingRun(config, ranks="local") as run:
             for i in range(4):
                 self.assertEqual((run.iteration, dumper.active), (i, i % 2 == 0))
@@ -321,7 +332,9 @@ class RunTest(unittest.TestCase):
                 run.metric("loss", torch.tensor(0.5 * i))
                 run.finish_iter()
             self.assertFalse(run.diverged)
+            run.finish()
         self.assertFalse(stopwatch.enabled)
+        self.assertEqual("".join(said).count("measured iterations"), 1)
         rank = os.path.join(directory, "run", "rank_00000")
         self.assertEqual(sorted(os.listdir(os.path.join(rank, "dumps"))), ["0", "2"])
         with open(os.path.join(rank, "metrics.jsonl"), encoding="utf-8") as file:
@@ -375,6 +388,21 @@ class RunTest(unittest.TestCase):
             with ott.TrainingRun():
                 self.assertTrue(ott.Stopwatch().enabled)
 
+    def test_what_started_the_job_says_where_its_ranks_meet(self):
+        port = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": "5"}
+        torchrun = {**port, "TORCHELASTIC_RUN_ID": "1"}
+        for environment, asked, expected in (
+                ({}, "local_ranks", ()), ({"RANK": "0"}, "local_ranks", ()), ({"SLURM_PROCID": "0"}, "local_ranks", ()),
+                ({**port, "PMI_SIZE": "2"}, "mpi_ranks", (None, 9.0)),
+                ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}, "tcp_ranks", (None, None, None, None, 9.0)),
+                (port, "tcp_ranks", (None, None, None, None, 9.0)), (torchrun, "tcp_ranks", (None, 6, None, None, 9.0)),
+                ({**torchrun, "MASTER_PORT": "x"}, "tcp_ranks", (None, None, None, None, 9.0)),
+                ({**torchrun, "OTT_MASTER_PORT": "7"}, "tcp_ranks", (None, None, None, None, 9.0))):
+            with unittest.mock.patch.dict(os.environ, environment, clear=True), unittest.mock.patch.object(_run, "_ott") as made:
+                _run.ranks(timeout=9.0)
+            self.assertEqual(made.mock_calls[:1], [getattr(unittest.mock.call, asked)(*expected)], environment)
+        _run._uses_mpi = False
+
     def test_ranks_of_one_process(self):
         ranks = ott.ranks("local")
         self.assertEqual((ranks.rank, ranks.size), (0, 1))
@@ -417,6 +445,15 @@ class EmitNvtxTest(unittest.TestCase):
         self.assertNotIn("[[30, 4], [4, 5]]", trace)
 
 
+class ErrorsTest(unittest.TestCase):
+    def test_errors_have_the_code_of_their_status_and_are_pythons(self):
+        for code, kind in (("NOT_FOUND", FileNotFoundError), ("RESOURCE_EXHAUSTED", OSError), ("DATA_LOSS", OSError),
+                           ("ABORTED", RuntimeError), ("DEADLINE_EXCEEDED", TimeoutError), ("INTERNAL", ott.Error)):
+            error = _errors.from_status(code, "what")
+            self.assertIsInstance(error, kind)
+            self.assertEqual((error.code, str(error), isinstance(error, ott.Error)), (code, "what", True))
+
+
 class NameTest(unittest.TestCase):
     def test_a_package_called_ott_works_beside_it_in_either_order(self):
         directory = tempfile.mkdtemp()
@@ -455,8 +492,8 @@ class ProfilerTest(unittest.TestCase):
             steps.append(prof.step_num)
             prof.export_chrome_trace(os.path.join(self.dir, f"{len(steps)}.json"))
 
-        with ott.profiler.profile(schedule=ott.profiler.schedule(wait=1, warmup=1, active=1, repeat=2),
-                                  on_trace_ready=ready) as prof:
+        schedule = ott.profiler.schedule(wait=1, warmup=1, active=1, repeat=2, skip_first=1, skip_first_wait=1)
+        with ott.profiler.profile(schedule=schedule, on_trace_ready=ready) as prof:
             for i in range(8):
                 with stopwatch(f"step{i}"):
                     prof.counter("loss", 1.0)
@@ -467,6 +504,11 @@ class ProfilerTest(unittest.TestCase):
         later = os.path.join(self.dir, "later.json.gz")
         prof.export_chrome_trace(later)
         self.assertEqual(self.names(later), ["ProfilerStep#5", "step5"])
+        for name, rank in {"RANK": 3, "OMPI_COMM_WORLD_RANK": 2}.items():
+            with unittest.mock.patch.dict(os.environ, {name: str(rank)}):
+                prof.export_chrome_trace(later)
+            with gzip.open(later, "rt", encoding="utf-8") as file:
+                self.assertEqual(json.load(file)["otherData"]["rank"], rank)
 
     def test_without_a_schedule_all_is_one_window(self):
         with ott.profiler.profile(on_trace_ready=ott.profiler.tensorboard_trace_handler(self.dir, "worker")):
@@ -475,6 +517,11 @@ class ProfilerTest(unittest.TestCase):
         (file,) = os.listdir(self.dir)
         self.assertRegex(file, r"^worker\.[0-9]+\.pt\.trace\.json$")
         self.assertIn("forward", self.names(os.path.join(self.dir, file)))
+        for num_steps in range(3):
+            with ott.profiler.profile() as prof:
+                for _ in range(num_steps):
+                    prof.step()
+            self.assertEqual(prof.step_num, max(num_steps, 1))
 
     def test_what_is_not_recorded_is_refused_and_errors_come_out(self):
         for asked in ({"profile_memory": True}, {"with_stack": True}, {"activities": ["ProfilerActivity.CUDA"]}):
@@ -537,6 +584,11 @@ class CheckpointsTest(unittest.TestCase):
             self.assertEqual(different.states["weights"]["num_failures"], 1)
             self.assertIn("first divergence: weight: mismatch, first at element 2 [2]", str(different))
             self.assertTrue(ott.compare_runs(*paths, atol=1.0))
+            numpy.savez(paths[1], w=numpy.array([1.0, 3.0, 4.0]), bias=numpy.zeros(2))
+            layout = os.path.join(directory, "layout")
+            with open(layout, "w", encoding="utf-8") as file:
+                file.write('a { tensors { path: "weight" whole: "w" } tensors { path: "*" } }')
+            self.assertEqual(str(ott.compare_runs(*paths, names=layout, num_worst=2)).count("difference (current - dumped) 1"), 2)
             with self.assertRaises(ott.NotFoundError):
                 ott.compare_runs(paths[0], os.path.join(directory, "none.npz"))
 
