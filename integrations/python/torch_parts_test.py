@@ -1,7 +1,10 @@
 """Parts of the observation by themselves: names, steps, what the flight recorder is told, records, the log of operations."""
 
+import contextlib
+import io
 import json
 import os
+import threading
 import unittest
 import unittest.mock
 
@@ -141,6 +144,36 @@ class PartsTest(unittest.TestCase):
             modules.end()
         parts = "begin module 0, end module 0, begin module 1, begin module 1, works, end module 1, works, end module 1"
         self.assertEqual(", ".join(events), parts)
+
+    def test_a_loader_that_fed_training_does_so_to_its_end(self):
+        loaders, sampler = _loaders.Loaders(), Rows()
+        first, second, third = (unittest.mock.Mock(_index_sampler=sampler) for _ in range(3))
+        for iterator, evaluates, trains in (
+            (first, False, True),
+            (second, False, False),
+            (second, True, False),
+            (first, False, True),
+            (second, False, False),
+            (third, True, True),
+            (third, False, False),
+            (second, False, False),
+        ):
+            self.assertEqual(loaders.next_is_for_evaluation(iterator), evaluates)
+            loaders.feeds(training=trains)
+
+    def test_stacks_name_the_programs_line_and_a_culprit_alone_prints(self):
+        directory = os.path.join(DIRECTORY, "stacks", f"rank_{RANK:05d}")
+        os.makedirs(directory)
+        observer = Observer(None, "train")
+        observer._run = unittest.mock.Mock(run_dir=os.path.dirname(directory), ranks=unittest.mock.Mock(rank=RANK))
+        for culprits in ([RANK], [RANK + 1]):
+            thread = threading.Thread(target=observer._keep_stacks, args=({"culprits": culprits},))
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                thread.start()
+                thread.join()
+            self.assertEqual(f"rank {RANK} stands here, thread MainThread" in said.getvalue(), RANK in culprits)
+        with open(os.path.join(directory, "stacks.txt"), encoding="utf-8") as file:
+            self.assertRegex(file.readline(), rf"^rank {RANK} stands in test_stacks_name\w+, torch_parts_test.py:\d+$")
 
     def test_a_log_of_operations_has_what_the_training_computes(self):
         def logged(name, **config):
