@@ -61,6 +61,7 @@ EventRecorder::EventRecorder(const Clock& clock, std::function<ClockReading()> r
             if (buffer.window != window_) return true;
             Append(buffer, EventRecord::kThreadEnd, EventCategory::kUser, clock_.Ticks(), 0);
             buffer.innermost = buffer.open.get();
+            buffer.num_too_deep = 0;
             return true;
           }) {}
 
