@@ -1,6 +1,7 @@
 #include "ott/core/flight/flight_recorder.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -26,6 +28,18 @@
 #include "ott/core/base/file.h"
 #include "ott/core/flight/flight_record.h"
 #include "ott/core/flight/process.h"
+
+namespace {
+
+std::vector<std::tuple<void*, size_t, int>> synchronized;
+
+}  // namespace
+
+// Stands before the C library's.
+extern "C" int msync(void* data, size_t bytes, int flags) {
+  synchronized.emplace_back(data, bytes, flags);
+  return 0;
+}
 
 namespace ott {
 namespace {
@@ -196,6 +210,14 @@ TEST_F(FlightRecorderTest, OfAnyOperationsTheFileHoldsWhatWasDone) {
     // Threads that were killed had taken places of events, and not written there.
     const int num_unwritten = below(3);
     header.next_event += static_cast<uint64_t>(num_unwritten);
+    // Another thread ended an operation after the number of those that were begun was read.
+    auto* const groups = reinterpret_cast<internal::FlightGroup*>(
+        bytes.data() + internal::kFlightHeaderBytes + internal::kFlightSlots * sizeof(internal::FlightSlot));
+    for (size_t i = 0; i < expected.groups.size(); ++i) {
+      if (below(4) > 0) continue;
+      groups[i].completed = static_cast<uint64_t>(expected.groups[i].entered + 1);
+      expected.groups[i].completed = expected.groups[i].entered;
+    }
     FlightRecord record = *ParseFlightRecord(bytes);
     // A tick is a nanosecond; the heartbeat says of which.
     now = 0;
@@ -383,6 +405,7 @@ TEST_F(FlightRecorderTest, WhoseTrainingThreadExitsHasLeftUnlessItFinished) {
 
 TEST(Process, IsReadAsTheKernelTellsOfIt) {
   std::string text;
+  prctl(PR_SET_NAME, "a) R 1 (b");
   std::getline(std::ifstream("/proc/self/stat"), text);
   // The state is the third field, and the start the 22nd; the second may hold anything, in brackets.
   std::istringstream fields(text.substr(text.rfind(')') + 2));
@@ -487,6 +510,9 @@ TEST_F(FlightRecorderTest, WhatNoJobHasIsRefusedAndNamed) {
       {[](auto&, auto& slot, auto&) { slot.role = static_cast<FlightRole>(9); }, "of an unknown role"},
       {[](auto&, auto& slot, auto&) { slot.group = 1; }, "measurement sum of a group that is not there"},
       {[](auto&, auto& slot, auto&) { slot.role = FlightRole::kSend; }, "with a peer that is not there"},
+      {[](auto&, auto& slot, auto&) { slot.role = FlightRole::kReceive; }, "with a peer that is not there"},
+      {[](auto&, auto& slot, auto&) { slot.role = FlightRole::kSend, slot.peer = 4; },
+       "with a peer that is not"},
   };
   for (const auto& [damage, message] : damages) {
     std::string damaged = whole;
@@ -497,6 +523,47 @@ TEST_F(FlightRecorderTest, WhatNoJobHasIsRefusedAndNamed) {
            *reinterpret_cast<internal::FlightGroup*>(groups));
     EXPECT_THAT(ParseFlightRecord(damaged).status().message(), HasSubstr(message));
   }
+}
+
+TEST_F(FlightRecorderTest, NumbersThatNoRecorderWritesAreBroughtIntoTheirRange) {
+  FlightRecorder* const recorder = Create();
+  FlightRecorder::Begin(recorder->Add("sum", Collective("dp0")), Now(), 300);
+  std::string bytes = *ReadFile(path_);
+  auto& header = *reinterpret_cast<internal::FlightHeader*>(bytes.data());
+  auto& slot = *reinterpret_cast<internal::FlightSlot*>(bytes.data() + internal::kFlightHeaderBytes);
+  auto& event = *reinterpret_cast<internal::FlightEvent*>(bytes.data() + internal::kFlightEventsOffset);
+  header.iteration = slot.iteration = -1;
+  event.iteration = -1;
+  header.terminated_ns = header.job_ends_s = header.beats[0].cpu_ns = -1;
+  header.end = static_cast<internal::FlightEnd>(3);
+  slot.sequence = (uint64_t{7} << 32) + 5;
+  FlightRecord record = *ParseFlightRecord(bytes);
+  EXPECT_THAT(
+      (std::vector<int64_t>{record.iteration, record.measurements[0].iteration, record.events[0].iteration,
+                            record.terminated_ns, record.job_ends_s, record.beats[0].cpu_ns}),
+      testing::Each(0));
+  EXPECT_EQ(record.end, internal::FlightEnd::kFinished);
+  EXPECT_EQ(record.measurements[0].sequence, 5);
+  EXPECT_EQ(record.measurements[0].thread, 300 & 0xff);
+  // Events of a measurement that is not there, or of an unknown type, are left out; the end of an iteration
+  // is of none.
+  for (const auto& [slot_of_event, type, is_kept] :
+       {std::tuple(0, 2, true), {1, 1, false}, {1, 2, false}, {1, 3, true}, {0, 4, false}, {0, 9, false}}) {
+    event.slot = static_cast<uint16_t>(slot_of_event);
+    event.type = static_cast<uint8_t>(type);
+    EXPECT_EQ(ParseFlightRecord(bytes)->events.size(), is_kept ? 1u : 0u) << slot_of_event << " " << type;
+  }
+}
+
+TEST_F(FlightRecorderTest, FlushingWaitsForTheWholeFileToBeOnTheDisk) {
+  FlightRecorder* const recorder = Create();
+  recorder->Flush();
+  ASSERT_EQ(synchronized.size(), 1u);
+  const auto& [data, bytes, flags] = synchronized[0];
+  EXPECT_EQ(std::memcmp(data, internal::kFlightMagic, sizeof(internal::kFlightMagic)), 0);
+  EXPECT_EQ(*ReadFile(path_), std::string(static_cast<const char*>(data), std::filesystem::file_size(path_)));
+  EXPECT_GT(bytes + sizeof(internal::FlightEvent), std::filesystem::file_size(path_));
+  EXPECT_EQ(flags, MS_SYNC);
 }
 
 TEST_F(FlightRecorderTest, WhatIsNoFileOfItsOwnIsRefused) {
