@@ -18,7 +18,7 @@ OpLabel Parse(const std::string& text) { return ParseLabel(SplitLabel(text)); }
 TEST(OpLabel, EveryCombinationOfPyTorchsPartsIsTakenApart) {
   // The parts in any order, each there or not.
   const std::vector<std::string> parts = {", seq = 45328", ", op_id = 990724",
-                                          ", sizes = [[2, 3], [3, 4], []]",
+                                          ", sizes = [[2, 3], [0, 4], []]",
                                           ", input_op_ids = [(1,0), (2,1)]"};
   std::vector<int> order = {0, 1, 2, 3};
   do {
@@ -36,7 +36,7 @@ TEST(OpLabel, EveryCombinationOfPyTorchsPartsIsTakenApart) {
       EXPECT_EQ(label.direction, OpDirection::kForward) << text;
       ASSERT_EQ(label.description.arguments.size(), (present & 4) != 0 ? 2 : 0) << text;
       if ((present & 4) == 0) continue;
-      EXPECT_THAT(label.description.arguments[1].shape, ElementsAre(3, 4)) << text;
+      EXPECT_THAT(label.description.arguments[1].shape, ElementsAre(0, 4)) << text;
     }
   } while (std::next_permutation(order.begin(), order.end()));
 }
@@ -150,9 +150,9 @@ TEST(OpLabel, PyProfsMarkersAreRead) {
 TEST(OpLabel, LayersAndRangesOfTheProgramAreNoOps) {
   EXPECT_EQ(Parse("layer:encoder.0").kind, OpLabel::Kind::kLayer);
   EXPECT_EQ(Parse("layer:encoder.0").text, "encoder.0");
-  for (const char* text :
-       {"", "forward", "iteration 17", "Optimizer.step#SGD.step", "{'mod': ", "{}", "{\"op\":7}",
-        "a, seq = x", "a, seq = 1 and more", "a, sizes = [[1]", "[[[[", ", seq = "}) {
+  for (const char* text : {"", "forward", "iteration 17", "Optimizer.step#SGD.step", "{'mod': ", "{}",
+                           "{\"op\":7}", "a, seq = x", "a, seq = 1 and more", "a, sizes = [[1]", "[[[[",
+                           ", seq = ", "a, seq = 12345678901234567890", "a, op_id = 12345678901234567890"}) {
     EXPECT_EQ(Parse(text).kind, OpLabel::Kind::kOther) << text;
     EXPECT_EQ(Parse(text).text, text);
   }
