@@ -33,7 +33,7 @@ TEST(Config, AnErrorNamesFileLineAndColumn) {
   const std::string path = FileWith("run_dir: \"out\"\nstopwatch {\n  num_warmup_iterations: 5\n}\n");
   const auto config = LoadConfig(path);
   EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(config.status().message()), HasSubstr(path + ":3:"));
+  EXPECT_THAT(std::string(config.status().message()), HasSubstr(path + ":3:24: "));
   EXPECT_THAT(std::string(config.status().message()), HasSubstr("num_warmup_iterations"));
 }
 

@@ -8,6 +8,7 @@
 
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -42,7 +43,10 @@ TEST(File, WhatIsWrittenLastIsReadAndMapped) {
   for (const std::string& contents :
        {std::string("a longer text"), std::string("a\0b\n", 4), std::string()}) {
     ASSERT_TRUE(WriteFileAtomically(path, contents, /*sync=*/true).ok());
+    const auto size = static_cast<int64_t>(contents.size());
     EXPECT_EQ(ReadFile(path).value(), contents);
+    EXPECT_EQ(ReadFile(path, size).value(), contents);
+    EXPECT_TRUE(absl::IsResourceExhausted(ReadFile(path, size - 1).status()));
     const std::shared_ptr<const MappedFile> file = MappedFile::Open(path).value();
     EXPECT_EQ(std::string(file->data(), file->size()), contents);
   }
@@ -62,12 +66,13 @@ TEST(File, AFileThatIsReplacedIsDescribedAsAnotherOne) {
   EXPECT_EQ(DescribeFiles(dir + "/none", 1), "");
 }
 
-TEST(File, IsThereOnlyOnceCommitted) {
+TEST(File, IsThereOnlyIfItIsCommitted) {
   const std::string dir = MakeTestDir();
   std::unique_ptr<AtomicFile> file = AtomicFile::Create(dir + "/file").value();
   ASSERT_TRUE(file->Append("contents").ok());
   EXPECT_NE(access((dir + "/file").c_str(), F_OK), 0);
   ASSERT_TRUE(file->Commit().ok());
+  ASSERT_TRUE(AtomicFile::Create(dir + "/another").value()->Append("contents").ok());
   EXPECT_THAT(ListDir(dir), ElementsAre("file"));
 }
 
@@ -81,12 +86,6 @@ TEST(File, WhatAProcessOfTheSameNumberOnAnotherMachineWritesIsLeftAlone) {
   ASSERT_TRUE(WriteFileAtomically(dir + "/file", "ours").ok());
   EXPECT_EQ(ReadFile(dir + "/file").value(), "ours");
   for (const std::string& other : others) EXPECT_EQ(ReadFile(other).value_or("gone"), "theirs");
-}
-
-TEST(File, WithoutCommitLeavesNothing) {
-  const std::string dir = MakeTestDir();
-  ASSERT_TRUE(AtomicFile::Create(dir + "/file").value()->Append("contents").ok());
-  EXPECT_THAT(ListDir(dir), IsEmpty());
 }
 
 TEST(File, LimitOnFilesIsAnErrorThatSaysWhatToDoAndEndsNothing) {
@@ -113,13 +112,21 @@ TEST(File, MissingFileIsNotFoundWithItsPath) {
   EXPECT_EQ(MappedFile::Open("/no/such/file").status(), status);
 }
 
-TEST(File, DirectoriesAreMadeWithTheirParents) {
+TEST(File, DirectoriesAreMadeWithTheirParentsAndOthersMayDoWhatTheMaskLeavesThem) {
   const std::string dir = MakeTestDir();
-  ASSERT_TRUE(MakeDirectories(dir + "/a/b//c/").ok());
-  ASSERT_TRUE(MakeDirectories(dir + "/a/b/c").ok());
-  struct stat info;
-  ASSERT_EQ(stat((dir + "/a/b/c").c_str(), &info), 0);
-  EXPECT_TRUE(S_ISDIR(info.st_mode));
+  for (const mode_t mask : {0u, 027u}) {
+    const std::string folder = dir + "/" + std::to_string(mask);
+    const mode_t before = umask(mask);
+    for (const char* const path : {"/a/b//c/", "/a/b/c"}) ASSERT_TRUE(MakeDirectories(folder + path).ok());
+    ASSERT_TRUE(WriteFileAtomically(folder + "/a/b/file", "").ok());
+    umask(before);
+    for (const auto& [path, mode] :
+         {std::pair("/a", S_IFDIR | 0777u), {"/a/b/c", S_IFDIR | 0777u}, {"/a/b/file", S_IFREG | 0666u}}) {
+      struct stat info;
+      ASSERT_EQ(stat((folder + path).c_str(), &info), 0);
+      EXPECT_EQ(info.st_mode, mode & ~mask) << path;
+    }
+  }
 }
 
 TEST(File, DirectoryWhereAFileIsIsAnError) {
