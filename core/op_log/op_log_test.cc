@@ -1,6 +1,7 @@
 #include "ott/core/op_log/op_log.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -313,6 +314,19 @@ TEST_F(OpLogTest, NoFileIsOverwritten) {
   options.path = path_;
   EXPECT_TRUE(absl::IsAlreadyExists(OpLog::Create(options).status()));
   EXPECT_EQ(*ReadFile(path_), "mine");
+}
+
+TEST_F(OpLogTest, ALimitOnFilesIsAnErrorOfTheRoomThatThereIs) {
+  rlimit original;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &original), 0);
+  rlimit small = original;
+  small.rlim_cur = 1 << 16;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  OpLog::Options options;
+  options.path = path_;
+  const absl::Status status = OpLog::Create(options).status();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &original), 0);
+  EXPECT_EQ(status, absl::ResourceExhaustedError(path_ + ": no room for more: File too large"));
 }
 
 TEST_F(OpLogTest, TensorsThatAreWantedAreKept) {
