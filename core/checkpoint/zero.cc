@@ -301,6 +301,14 @@ class Joiner {
         states.push_back(Find(*state, {OptimizerName(), "state", absl::StrCat(group)}));
       }
     }
+    // What rank 0 lacks is no part of a joined state.
+    for (size_t rank = 1; rank < states.size(); ++rank) {
+      if (states[rank] == nullptr || !states[rank]->is_map()) continue;
+      for (const auto& [name, value] : states[rank]->map()) {
+        if (states[0] == nullptr || !states[0]->is_map() || states[0]->map().Find(name) == nullptr)
+          others_[rank].Insert(absl::StrCat("state.", group, ".", name), value);
+      }
+    }
     const std::optional<FlatTensor> master = FlatOf(masters);
     if (!master.has_value()) return Unexpected(absl::StrCat("no flat master weights of group ", group));
     int64_t begin = 0;
