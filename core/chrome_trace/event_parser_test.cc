@@ -1,8 +1,15 @@
 #include "ott/core/chrome_trace/event_parser.h"
 
+#include <algorithm>
+#include <cstring>
+#include <random>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/chrome_trace/read_events.h"
@@ -11,6 +18,7 @@ namespace ott::chrome_trace {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::StartsWith;
 
 TEST(ReadEvents, ArgumentsAndMembersAreGivenAsTheyStand) {
   const std::string text =
@@ -28,6 +36,133 @@ TEST(ReadEvents, ArgumentsAndMembersAreGivenAsTheyStand) {
   EXPECT_THAT(members, ElementsAre(R"(otherData{"a":[1]})", "last4"));
 }
 
+// Where something is wrong for the first time: an event, or what is between it and the one before.
+struct Trouble {
+  const char* what;
+  int64_t count = 0, begin = 0, end = 0;
+
+  void Add(int64_t of_begin, int64_t of_end) {
+    if (count++ == 0) begin = of_begin, end = of_end;
+  }
+};
+
+TEST(ReadEvents, OfAnyTextWhatIsWrongIsCountedAndPlacedAndAllElseIsRead) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 2000; ++trial) {
+    const bool is_list = random() % 2 == 0;
+    std::string text = is_list ? "[" : "{";
+    std::vector<std::string> expected, read, notes;
+    int64_t num_stray = 0;
+    const auto stray = [&] {
+      if (random() % 8 > 0) return;
+      text += " nul ";
+      num_stray += 3;
+    };
+    const auto member = [&](const std::string& name) {
+      stray();
+      absl::StrAppend(&text, "\"", name, "\": [", random() % 9, "]");
+      expected.push_back(absl::StrCat(name, "=", text.substr(text.size() - 3)));
+      stray();
+    };
+    if (!is_list) {
+      if (random() % 2 == 0) member("first"), text += ",";
+      stray();
+      text += "\"traceEvents\":[";
+    }
+    Trouble troubles[] = {{" events are no JSON"},
+                          {" events have bytes that are no UTF-8"},
+                          {" events have a number that is NaN"}};
+    int64_t num_events = 0;
+    for (int i = static_cast<int>(random() % 9); i > 0; --i) {
+      const auto before = static_cast<int64_t>(text.size());
+      if (num_events > 0 || troubles[0].count > 0) text += ",";
+      stray();
+      const auto begin = static_cast<int64_t>(text.size());
+      const std::pair<const char*, const char*> events[] = {
+          {R"({"name":"\u0041 \n","ts":1.5,"args":{"correlation":null,"stream":""}})", "A \n 1500"},
+          {R"({"name" "b"})", ""},
+          {R"({"name":"b" "ts":1})", ""},
+          {"{\"name\":\"c\xff\"}", "c\xef\xbf\xbd none"},
+          {"{\"name\":\"d\n\"}", "d  none"},
+          {R"({"name":"e","ts":NaN})", "e none"},
+          {R"({"ts":1e300,"name":"}],{\"\\"})", "}],{\"\\ none"}};
+      const size_t kind = random() % 2 == 0 ? 0 : random() % 7;
+      text += events[kind].first;
+      if (kind > 0) troubles[(kind - 1) / 2].Add(kind > 4 ? before : begin, begin);
+      stray();
+      if (*events[kind].second == 0) continue;
+      expected.push_back(events[kind].second);
+      ++num_events;
+    }
+    text += "]";
+    if (!is_list) {
+      if (random() % 2 == 0) text += ",", member("last");
+      text += "}";
+    }
+    const Reading reading = ReadEvents(
+        *ByteSource::OfText(text),
+        {[&](const Event& event) {
+           read.push_back(absl::StrCat(std::string(event.name),
+                                       event.start == kNoNumber ? " none" : absl::StrCat(" ", event.start)));
+         },
+         [&](std::string_view name, std::string_view json) {
+           read.push_back(absl::StrCat(std::string(name), "=", std::string(json)));
+         }});
+    EXPECT_EQ(read, expected) << text;
+    EXPECT_EQ(reading.num_events, num_events) << text;
+    EXPECT_EQ(reading.num_left_out, troubles[0].count + num_stray) << text;
+    EXPECT_EQ(reading.cut, "");
+    EXPECT_EQ(reading.num_bytes, text.size());
+    size_t note = 0;
+    for (const Trouble& trouble : troubles) {
+      if (trouble.count == 0) continue;
+      ASSERT_LT(note, reading.notes.size());
+      const std::string& said = reading.notes[note++];
+      EXPECT_THAT(said, StartsWith(absl::StrCat(trouble.count, trouble.what)));
+      const int64_t first = std::stoll(said.substr(said.rfind(' ')));
+      EXPECT_TRUE(first >= trouble.begin && first <= trouble.end) << said << ", " << text;
+    }
+    if (num_stray > 0) {
+      ASSERT_LT(note, reading.notes.size());
+      EXPECT_EQ(reading.notes[note++], absl::StrCat(num_stray, " bytes between events are no JSON"));
+    }
+    EXPECT_EQ(note, reading.notes.size()) << text;
+  }
+}
+
+// A text in which ~ stands for 130 MiB.
+class LongSource : public ByteSource {
+ public:
+  explicit LongSource(std::string_view text) : text_(text) {}
+
+  size_t Read(char* to, size_t size) override {
+    size_t filled = 0;
+    while (filled < size && !text_.empty()) {
+      const size_t count = text_[0] == '~' ? std::min(size - filled, left_) : 1;
+      std::memset(to + filled, text_[0], count);
+      filled += count;
+      if (text_[0] != '~' || (left_ -= count) == 0) text_.remove_prefix(1);
+    }
+    return filled;
+  }
+  std::string error() const override { return ""; }
+
+ private:
+  std::string_view text_;
+  size_t left_ = size_t{130} << 20;
+};
+
+TEST(ReadEvents, PartsThatAreFarTooLongAreLeftOut) {
+  LongSource source(R"({"n":1,"traceEvents":[{"name":"~"},{"name":"a"}]})");
+  std::vector<size_t> sizes;
+  const Reading reading =
+      ReadEvents(source, {[&](const Event& event) { sizes.push_back(event.name.size()); },
+                          [&](std::string_view, std::string_view json) { sizes.push_back(json.size()); }});
+  EXPECT_THAT(sizes, ElementsAre(1, 1));
+  EXPECT_EQ(reading.num_left_out, 1);
+  EXPECT_THAT(reading.notes, ElementsAre("1 parts of more than 64 MiB were left out"));
+}
+
 TEST(ReadEvents, IdsAreDecimalOrHexadecimal) {
   std::vector<int64_t> ids;
   ReadEvents(*ByteSource::OfText(R"([{"id":7},{"id":"0xabcdef0123456789"},{"id":"0x"},{"id":"x"}])"),
@@ -41,7 +176,16 @@ TEST(ParseMicroseconds, IsExactToTheNanosecond) {
   EXPECT_EQ(ParseMicroseconds("0.0005"), 0);
   EXPECT_EQ(ParseMicroseconds("1.7e6"), 1'700'000'000);
   EXPECT_EQ(ParseMicroseconds("1751410836000000000"), kNoNumber);
-  for (const char* none : {"", "-", "NaN", "Infinity", "1x", "1e400"})
+  EXPECT_EQ(ParseMicroseconds("-4611686018427387.904"), -(int64_t{1} << 62));
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 1000; ++i) {
+    const auto whole = static_cast<int64_t>(random() >> (random() % 40 + 14)),
+               decimals = static_cast<int64_t>(random() % 1000000);
+    const std::string text = absl::StrFormat("%s%d.%06d", i % 2 == 0 ? "" : "-", whole, decimals);
+    EXPECT_EQ(ParseMicroseconds(text), (i % 2 == 0 ? 1 : -1) * (1000 * whole + decimals / 1000)) << text;
+  }
+  for (const char* none :
+       {"", "-", "NaN", "Infinity", "1x", "1e400", "1e300", "-1e300", "-4611686018427387.905"})
     EXPECT_EQ(ParseMicroseconds(none), kNoNumber) << none;
 }
 
