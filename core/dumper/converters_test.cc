@@ -1,5 +1,6 @@
 #include "ott/core/dumper/converters.h"
 
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -65,8 +66,14 @@ TEST(Converters, TheirErrorsHaveThePath) {
 TEST(Converters, ObjectsWithinObjectsOfTheirTypeAreNoCycle) {
   Converters converters;
   converters.Register<Node>([](const Node& node) { return Value::From(node.children); });
-  const Node tree{{Node{{Node(), Node()}}, Node()}};
-  EXPECT_EQ(converters.Apply("", Value::Object(tree))->list()[0].list().size(), 2u);
+  Node chain;
+  for (int depth = 1; depth <= 101; ++depth) {
+    EXPECT_EQ(converters.Apply("", Value::Object(chain)).ok(), depth <= 100) << depth;
+    chain = Node{{std::move(chain)}};
+  }
+  // Beside each other there may be any number.
+  const Node wide{{Node{std::vector<Node>(150)}, Node()}};
+  EXPECT_EQ(converters.Apply("", Value::Object(wide))->list()[0].list().size(), 150u);
 }
 
 TEST(Converters, CyclesAreErrors) {
