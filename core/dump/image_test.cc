@@ -56,10 +56,12 @@ TEST(Image, RangesThatOverflowStayWithinTheImage) {
   const int64_t integers[3] = {std::numeric_limits<int64_t>::min(), 0, std::numeric_limits<int64_t>::max()};
   EXPECT_THAT(PixelsOf(MakeImage(TensorView(integers, {1, 3}), DumpFormat::kImageI).value()),
               ElementsAre(0, 127, 255));
-  const uint64_t large[2] = {1, std::numeric_limits<uint64_t>::max()};
-  EXPECT_THAT(
-      ElementsOf<uint64_t>(MakeImage(TensorView(large, {1, 2}), DumpFormat::kImageI).value().original_range),
-      ElementsAre(1, std::numeric_limits<uint64_t>::max()));
+  for (const uint64_t most : {uint64_t{1} << 63, std::numeric_limits<uint64_t>::max()}) {
+    const uint64_t large[2] = {1, most};
+    const Image image = MakeImage(TensorView(large, {1, 2}), DumpFormat::kImageI).value();
+    ASSERT_EQ(image.original_range.view.dtype(), DType::kUInt64);
+    EXPECT_THAT(ElementsOf<uint64_t>(image.original_range), ElementsAre(1, most));
+  }
 }
 
 TEST(Image, ShapesAndDTypesThatAreNoImagesAreErrors) {

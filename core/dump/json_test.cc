@@ -142,6 +142,8 @@ TEST(JsonReader, ListsOfNumbersOfOneTypeAndShapeAreTensorsAndAllIsWrittenAsItWas
     ExpectRead(value, drawn);
     EXPECT_EQ(ToJson(value).value(), drawn.text);
   }
+  // Zero is never negative.
+  EXPECT_TRUE(ParseJson("[-0, 18446744073709551615]")->is_tensor());
 }
 
 TEST(JsonReader, WhatIsNotJsonIsAnErrorWithItsPlace) {
