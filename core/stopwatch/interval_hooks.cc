@@ -21,6 +21,8 @@ enum Hooks : uint32_t {
   kWatchInside = 128,
   // It did not start yet.
   kFirstStart = 256,
+  // Collective, and the observer's own.
+  kObserver = 512,
 };
 
 }  // namespace
@@ -72,10 +74,11 @@ void IntervalHooks::Enable(const Stopwatch::Options& options, const Clock& clock
   work_.Enable(clock, options.watch_cpu);
 }
 
-void IntervalHooks::SetUp(MeasurementHooks& measurement, bool is_collective, bool is_sampled) const {
+void IntervalHooks::SetUp(MeasurementHooks& measurement, Kind kind, bool is_sampled) const {
   uint32_t hooks = hooks_of_all_ | kFirstStart;
-  if (is_collective) hooks |= kCollective;
-  if (is_collective && arrivals_limit_ > 0) hooks |= kArrival;
+  if (kind != Kind::kOther) hooks |= kCollective;
+  if (kind == Kind::kObserver) hooks |= kObserver;
+  if (kind == Kind::kCollective && arrivals_limit_ > 0) hooks |= kArrival;
   if (is_sampled) hooks |= kWatch | kWatchInside;
   if (device_ != nullptr) measurement.on_device = std::make_unique<IntervalAccumulator>();
   measurement.enabled.fetch_or(hooks, std::memory_order_release);
@@ -149,7 +152,7 @@ uint64_t IntervalHooks::AfterEnd(const HookedInterval& interval) {
       const uint64_t inside = PicosecondsBetween(*clock_, state.work.start, now);
       interval.measurement.arrivals.SetInside(state.arrival_number, static_cast<int64_t>(inside / 1000));
     }
-    waited = work_.EndCollective(interval.thread, state.work, interval.nests, now);
+    waited = work_.EndCollective(interval.thread, state.work, interval.nests, (hooks & kObserver) != 0, now);
   }
   if ((hooks & kWatch) != 0) work_.EndWatching(interval.thread, state.work, interval.measurement.work);
   if ((hooks & kCpuUsage) != 0) cpu_usage_.End();

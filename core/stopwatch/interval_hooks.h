@@ -67,7 +67,8 @@ class IntervalHooks {
   absl::Status Check(const Stopwatch::Options& options);
   // After Check(). clock: that of the intervals; outlives this.
   void Enable(const Stopwatch::Options& options, const Clock& clock);
-  void SetUp(MeasurementHooks& measurement, bool is_collective, bool is_sampled) const;
+  enum class Kind { kOther, kCollective, kObserver };
+  void SetUp(MeasurementHooks& measurement, Kind kind, bool is_sampled) const;
   // Returns true once after SetUp(): as the measurement starts for the first time.
   static bool IsFirstStart(MeasurementHooks& measurement);
   static bool HasStarted(const MeasurementHooks& measurement);

@@ -53,7 +53,8 @@ class OwnTimeTest : public ::testing::Test {
   void Enable() {
     Stopwatch::Options options;
     options.num_warmup_iters = 1;
-    options.collective_measurements = {"allreduce", "inner_allreduce"};
+    options.collective_measurements = {"allreduce", "inner_allreduce", "ott"};
+    options.observer_measurement = "ott";
     options.sampled_measurements = {"module *"};
     options.watch_cpu = true;
     options.arrivals_limit = 1000;
@@ -371,6 +372,28 @@ TEST_F(OwnTimeTest, CollectivesThatOverlapAreSubtractedOnce) {
   ASSERT_EQ(arrivals.size(), 2u);
   EXPECT_EQ(arrivals[0].arrivals.back().inside, 10'000'000);
   EXPECT_EQ(arrivals[1].arrivals.back().inside, 7'000'000);
+}
+
+TEST_F(OwnTimeTest, TheObserverMakesNoArrivalLate) {
+  Train([&] {
+    LoseCpu(3);
+    for (int i = 0; i < 2; ++i) {
+      const Stopwatch::Scope scope(stopwatch_, "ott");
+      Pass(5);
+      LoseCpu(7);
+    }
+    LoseCpu(2);
+    const Stopwatch::Scope scope(stopwatch_, "allreduce");
+    Pass(1);
+    LoseCpu(6);
+  });
+  const std::vector<StopwatchArrivals> arrivals = stopwatch_.TakeArrivals();
+  ASSERT_EQ(arrivals.size(), 1u);
+  EXPECT_EQ(arrivals[0].name, "allreduce");
+  const StopwatchArrivals::Arrival& last = arrivals[0].arrivals.back();
+  EXPECT_EQ(last.observed, 24'000'000);
+  EXPECT_EQ(last.taken, 9'000'000) << "before the observer, after it, and as the collective ended";
+  EXPECT_EQ(last.taken_in_vain, 2'000'000);
 }
 
 void ExpectSteadyTime(const SteadyTimeStats& found, const std::vector<uint64_t>& milliseconds) {

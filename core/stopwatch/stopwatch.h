@@ -75,6 +75,9 @@ class Stopwatch {
     void* stream = nullptr;
     // Globs of measurements in which a rank waits for others; marked so in the statistics.
     std::vector<std::string> collective_measurements;
+    // The one of them in which the program waits for its observer, which makes no rank late: it has no
+    // arrivals, and Arrival::observed says how long it was before others. Empty: none.
+    std::string observer_measurement;
     // Globs of measurements that run in every iteration and are measured in some, such as the modules of a
     // model; marked so in the statistics, where their mean is of the iterations in which they were measured.
     std::vector<std::string> sampled_measurements;

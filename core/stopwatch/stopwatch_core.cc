@@ -188,7 +188,11 @@ void StopwatchCore::Configure(StopwatchMeasurement& measurement) {
   if (!cpu_usage_measurement_.empty() && measurement.name == cpu_usage_measurement_) {
     IntervalHooks::WatchCpuUsage(measurement.hooks);
   }
-  hooks_.SetUp(measurement.hooks, measurement.collective, measurement.sampled);
+  const bool is_observer = measurement.collective && measurement.name == options_.observer_measurement;
+  const auto kind = is_observer              ? IntervalHooks::Kind::kObserver
+                    : measurement.collective ? IntervalHooks::Kind::kCollective
+                                             : IntervalHooks::Kind::kOther;
+  hooks_.SetUp(measurement.hooks, kind, measurement.sampled);
 }
 
 inline void StopwatchCore::RecordBegin(const StopwatchMeasurement& measurement, uint64_t now,

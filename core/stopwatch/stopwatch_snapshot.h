@@ -108,6 +108,10 @@ struct StopwatchArrivals {
     int64_t taken_in_vain = 0;
     // The nanoseconds for which the thread then was inside; nullopt while it is.
     std::optional<int64_t> inside = std::nullopt;
+    // The nanoseconds for which the thread was inside of Options::observer_measurement since it came to the
+    // collective measurement before this one: without a CPU, too, which is not in taken or taken_in_vain
+    // then.
+    int64_t observed = 0;
   };
 
   std::string name;

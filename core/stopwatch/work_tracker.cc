@@ -92,7 +92,7 @@ void WorkTracker::BeginCollective(ThreadWork& thread, IntervalWork& interval, bo
 }
 
 uint64_t WorkTracker::EndCollective(ThreadWork& thread, const IntervalWork& interval, bool nests,
-                                    uint64_t now) {
+                                    bool is_observer, uint64_t now) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (--num_collectives_ == 0) waiting_ += PicosecondsBetween(*clock_, waiting_since_, now);
@@ -102,6 +102,7 @@ uint64_t WorkTracker::EndCollective(ThreadWork& thread, const IntervalWork& inte
   // Those that are started and ended by calls may overlap: each counts from where the last one ended.
   const uint64_t last_end = std::exchange(thread.last_collective_end, now);
   const uint64_t duration = PicosecondsBetween(*clock_, std::max(interval.start, last_end), now);
+  if (is_observer) thread.observed += duration / kPicosecondsPerNanosecond;
   if (interval.times.has_value()) {
     if (const std::optional<ThreadTimes> times = ReadTimes(thread); times.has_value()) {
       const ThreadTimes since = {std::max(interval.times->on_cpu, thread.at_collective_end.on_cpu),
@@ -112,7 +113,11 @@ uint64_t WorkTracker::EndCollective(ThreadWork& thread, const IntervalWork& inte
                                   std::min(times->taken - since.taken, most)};
       thread.in_collectives.on_cpu += inside.on_cpu;
       thread.in_collectives.taken += inside.taken;
-      thread.taken_in_vain += Less(inside.taken, kMaxLateExitNanoseconds);
+      if (is_observer) {
+        thread.taken_in_observer += inside.taken;
+      } else {
+        thread.taken_in_vain += Less(inside.taken, kMaxLateExitNanoseconds);
+      }
       thread.at_collective_end = *times;
     }
   }
@@ -121,13 +126,16 @@ uint64_t WorkTracker::EndCollective(ThreadWork& thread, const IntervalWork& inte
 
 void WorkTracker::SetTaken(ThreadWork& thread, const IntervalWork& interval,
                            StopwatchArrivals::Arrival* arrival) {
+  arrival->observed = static_cast<int64_t>(std::exchange(thread.observed, 0));
   if (!interval.times.has_value()) return;
   if (thread.at_arrival.has_value()) {
-    arrival->taken = (*interval.times - *thread.at_arrival).taken - thread.taken_in_vain;
+    arrival->taken =
+        (*interval.times - *thread.at_arrival).taken - thread.taken_in_vain - thread.taken_in_observer;
     arrival->taken_in_vain = static_cast<int64_t>(thread.taken_in_vain);
   }
   thread.at_arrival = interval.times;
   thread.taken_in_vain = 0;
+  thread.taken_in_observer = 0;
 }
 
 void WorkTracker::BeginWatching(ThreadWork& thread, IntervalWork& interval, MeasurementWork& measurement,

@@ -39,6 +39,9 @@ struct ThreadWork {
   // The part of the time without a CPU since at_arrival that cannot have made the thread late: it waited
   // anyway.
   uint64_t taken_in_vain = 0;
+  // Nanoseconds since at_arrival inside of the observer, and those of them without a CPU.
+  uint64_t observed = 0;
+  uint64_t taken_in_observer = 0;
 };
 
 // One measurement's part in the iteration that runs.
@@ -76,8 +79,9 @@ class WorkTracker {
   // Begins a collective measurement. nests: it is a scope, and ends on the thread where it began.
   void BeginCollective(ThreadWork& thread, IntervalWork& interval, bool nests);
   // Returns the picoseconds by which what runs around it waited; 0 if that counts with another.
-  uint64_t EndCollective(ThreadWork& thread, const IntervalWork& interval, bool nests, uint64_t now);
-  // Fills Arrival::taken and taken_in_vain, after BeginCollective().
+  uint64_t EndCollective(ThreadWork& thread, const IntervalWork& interval, bool nests, bool is_observer,
+                         uint64_t now);
+  // Fills Arrival::taken, taken_in_vain and observed, after BeginCollective().
   static void SetTaken(ThreadWork& thread, const IntervalWork& interval, StopwatchArrivals::Arrival* arrival);
 
   // Begins an interval that is watched. is_inside: inside of another.

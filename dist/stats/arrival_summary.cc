@@ -58,13 +58,12 @@ ArrivalSummary::ArrivalSummary(int rank, const RankArrivals& arrivals)
       stays.push_back({&arrival, &group, &interval});
     }
   }
-  if (held_up.size() < 2) return;
   std::stable_sort(stays.begin(), stays.end(), [](const Stay& a, const Stay& b) {
     return a.arrival->nanoseconds < b.arrival->nanoseconds;
   });
   for (const Stay& stay : stays) {
-    int64_t& of_group = held_up[*stay.group];
-    stay.interval->held_up = stay.interval->least_held_up = of_group;
+    for (auto& [unused_group, nanoseconds] : held_up) nanoseconds += stay.arrival->observed;
+    stay.interval->held_up = stay.interval->least_held_up = held_up[*stay.group];
     for (auto& [group, nanoseconds] : held_up) {
       const bool is_with_all_of_them = group == *stay.group || stay.group->empty();
       nanoseconds = is_with_all_of_them ? 0 : nanoseconds + stay.arrival->inside.value_or(0);

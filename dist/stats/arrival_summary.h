@@ -54,8 +54,9 @@ class ArrivalSummary {
     int64_t taken_in_vain = 0;
     // When the first rank left.
     int64_t first_end = kNever;
-    // The time for which the last rank, and whichever rank least, was inside of collectives of other groups
-    // since it met all of these ranks before: a rank that waited there was held up itself.
+    // The time for which the last rank, and whichever rank least, was inside of collectives of other groups,
+    // or of the observer, since it met all of these ranks before: a rank that waited there was held up
+    // itself.
     int64_t held_up = 0;
     int64_t least_held_up = 0;
 

@@ -33,19 +33,18 @@ std::vector<Stay> DrawStays(const std::map<std::string, std::string>& groups, bo
     Stay& stay = stays.emplace_back(Stay{name, group == groups.end() ? "" : group->second, {i / 4, time}});
     if (watches) stay.arrival.taken = random.Below(3);
     if (watches) stay.arrival.taken_in_vain = random.Below(3);
+    if (watches) stay.arrival.observed = random.Below(3);
     if (!random.OnceIn(4)) stay.arrival.inside = random.Below(2);
   }
   return stays;
 }
 
-// The time inside of collectives of other groups since the rank met those of this stay.
+// The time inside of the observer, and of collectives of other groups, since the rank met those of this stay.
 int64_t HeldUp(const std::vector<Stay>& stays, size_t at) {
-  std::set<std::string> groups;
-  for (const Stay& stay : stays) groups.insert(stay.group);
-  int64_t held_up = 0;
-  for (size_t i = at; groups.size() > 1 && i-- > 0;) {
+  int64_t held_up = stays[at].arrival.observed;
+  for (size_t i = at; i-- > 0;) {
     if (stays[i].group == stays[at].group || stays[i].group.empty()) break;
-    held_up += stays[i].arrival.inside.value_or(0);
+    held_up += stays[i].arrival.inside.value_or(0) + stays[i].arrival.observed;
   }
   return held_up;
 }

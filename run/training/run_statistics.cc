@@ -96,6 +96,7 @@ absl::StatusOr<std::unique_ptr<RunStatistics>> RunStatistics::Enable(const RunFr
   Stopwatch::Options options = Stopwatch::FromConfig(frame.config.stopwatch());
   options.print = [made = statistics.get()](const Stopwatch&) { made->report_is_due_ = true; };
   options.collective_measurements.push_back(kObserverMeasurement);
+  options.observer_measurement = kObserverMeasurement;
   OTT_RETURN_IF_ERROR(Stopwatch::Get().Enable(options));
   return statistics;
 }
@@ -196,7 +197,6 @@ RankArrivals RunStatistics::TakeArrivals() {
       .IgnoreError();
   RankArrivals taken;
   for (StopwatchArrivals& measurement : Stopwatch::Get().TakeArrivals()) {
-    if (measurement.name == kObserverMeasurement) continue;
     for (StopwatchArrivals::Arrival& arrival : measurement.arrivals) {
       const absl::StatusOr<AlignedTime> time = clock_->ToRankZero(arrival.nanoseconds);
       if (!time.ok()) return {};
