@@ -205,14 +205,15 @@ TEST_F(OwnTimeTest, IsWhatIsNeitherInCollectivesNorWithoutACpu) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 100; ++trial) {
     Step all;
-    for (int i = 0; i < 3; ++i) all.inner.push_back(DrawStep(random, i, false));
+    for (int i = 1 + trial % 3; i > 0; --i) all.inner.push_back(DrawStep(random, i - 1, false));
     Player player = {stopwatch_};
-    const uint64_t beside = 1 + random() % 20;
+    const uint64_t beside = 1 + random() % 9, asleep = random() % 3;
     Spent whole;
     const StopwatchStats stats = Train([&] {
       player.arrivals.clear();
-      Pass(beside);
-      whole = {beside};
+      Pass(beside + asleep);
+      slept_ns += 1'000'000 * asleep;
+      whole = {beside + asleep, 0, 0, asleep};
       for (const Step& step : all.inner) whole += player.Play(step, false, false);
     });
     const OwnWorkStats& work = stats.own_work();
