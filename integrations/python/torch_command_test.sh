@@ -44,8 +44,10 @@ for method in spawn fork; do
     die "replicas were not checked that torch.multiprocessing started ($method)"
 done
 
-# The run lies where the program was started, and all its ranks are in it.
-ranks moved.log "$torchrun" 2 env OTT_RUN_DIR=run5 python3 -P -m optim_test_tools "$program" chdir || die "a program that changes its directory failed"
+# The run lies where the program was started, as its configuration does, and all its ranks are in it.
+echo 'stopwatch {}' > config.textproto
+ranks moved.log "$torchrun" 2 env OTT_RUN_DIR=run5 python3 -P -m optim_test_tools --config config.textproto "$program" chdir ||
+  die "a program that changes its directory failed"
 [[ $(learned plain2.log) == "$(learned moved.log)" ]] || die "observation changed what is learned in another directory"
 [[ -s run5/rank_00000/stopwatch.pb && -s run5/rank_00001/stopwatch.pb ]] || die "ranks in other directories left nothing"
 grep -q 'ott report run5`' moved.log || die "the run is told to lie elsewhere"
@@ -69,9 +71,10 @@ mkdir folder
 echo 'from torch_program_for_test import train; print(train(False))' > folder/__main__.py
 cp "$program" folder/
 for way in folder/ -; do
-  env OTT_RUN_DIR="run_of_${way%/}" python3 -m optim_test_tools "$way" < <(echo 'import sys; sys.path.insert(0, "folder")' && cat folder/__main__.py) \
+  name=${way%/}
+  python3 -m optim_test_tools "$way" < <(echo 'import sys; sys.path.insert(0, "folder")' && cat folder/__main__.py) \
     > started.log 2>&1 || die "the program failed as $way"
-  [[ $(learned plain.log) == "$(learned started.log)" && -s run_of_${way%/}/rank_00000/stopwatch.pb ]] || die "observation changed what $way learns"
+  [[ $(learned plain.log) == "$(learned started.log)" && -s ott_runs/${name/-/stdin}/rank_00000/stopwatch.pb ]] || die "observation changed what $way learns"
 done
 
 ! python3 -P -m optim_test_tools "$program" fail > failed.log 2>&1 || die "a failure was lost"
