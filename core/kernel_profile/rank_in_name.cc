@@ -21,7 +21,7 @@ int RankInName(std::string_view path) {
       rank < 0 && tensor != std::string_view::npos && !has("-PP-") && !has("-DP-")) {
     (void)std::from_chars(path.data() + tensor + 4, path.data() + path.size(), rank);
   }
-  return rank;
+  return std::max(rank, -1);
 }
 
 }  // namespace ott::kernels
