@@ -55,6 +55,7 @@ class PartsTest(unittest.TestCase):
             "AB A B": [2, 2, 0],
             "AB AA A": [2, 2, 1, 0],
             "BA BN BN": [2, 2, 2, 0],
+            "BA BN BA BN": [2, 2, 3, 1],
             "BA BCA": [2, 3, 0],
             "BA CBN": [2, 3, 0],
             "A aA aAa": [1, 2, 2, 1],
@@ -190,6 +191,7 @@ class PartsTest(unittest.TestCase):
             return [(name, phase, len(inputs)) for name, _, _, phase, _, _, inputs in (call[0] for call in told.Operation.call_args_list)]
 
         found = logged("log", sound={"off": True})
+        self.assertFalse(os.path.exists(os.path.join(DIRECTORY, "log", f"rank_{RANK:05d}", "sound.json")))
         self.assertEqual(found, logged("log_and_rules"))
         self.assertEqual(found, logged("log_and_dump", dump={"iterations": {"every": 1}}))
         self.assertEqual({number for name, _, number in found if name == "normal_"}, {0})
