@@ -166,7 +166,8 @@ def _put_back(place: Any, name: str, own: Any) -> None:
 def keyword_arguments(depth: int) -> dict:
     """Keyword arguments of the module's call whose global hook runs; hooks get them from 2.0 on, and not as global ones."""
     try:
-        found = sys._getframe(depth + 1).f_locals.get("kwargs")
+        called = sys._getframe(depth)  # of _call_impl() itself, or of a function within it
+        found = (called if "kwargs" in called.f_locals else sys._getframe(depth + 1)).f_locals.get("kwargs")
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
