@@ -65,16 +65,15 @@ class ProfileOfKernels {
  public:
   void Add(const Literal& line) {
     const std::vector<std::string> texts = RangesOf(line);
-    const std::pair<std::string, int64_t> seq = {std::string(line.FindText("dir")),
-                                                 IntegerOf(line, "subSeqId", 0)};
+    const int64_t sub = IntegerOf(line, "subSeqId", 0);
     const int64_t tid = IntegerOf(line, "tid", 0);
-    const bool goes_on = !profile_.kernels.empty() && seq.second > 0 && seq.second == last_sub_ + 1 &&
-                         tid == last_tid_ && texts == last_texts_;
+    const bool goes_on = !profile_.kernels.empty() && sub > 0 && sub == last_sub_ + 1 && tid == last_tid_ &&
+                         texts == last_texts_;
     if (!goes_on) {
       CloseCall();
       OpenCall(texts, tid);
     }
-    last_sub_ = seq.second;
+    last_sub_ = sub;
     AddKernel(line);
   }
 
