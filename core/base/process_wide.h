@@ -26,7 +26,7 @@ namespace ott {
 // meaning of a process-wide instance, or of anything that copies reach through one (measurements, an event
 // recorder, the registry), since programs may be built from any commit. Join() also notices an instance of
 // another size, but most changes are in what the instance points to.
-inline constexpr uint32_t kAbiVersion = 27;
+inline constexpr uint32_t kAbiVersion = 28;
 
 namespace internal {
 
