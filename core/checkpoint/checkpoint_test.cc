@@ -3,32 +3,24 @@
 #include "ott/core/checkpoint/checkpoint.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
+#include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
-#include <random>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "core/checkpoint/checkpoint_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/checkpoint/state_kind.h"
 #include "ott/core/checkpoint/torch_objects.h"
-#include "ott/core/checkpoint/zero.h"
-#include "ott/core/checkpoint/zip_archive.h"
-#include "ott/core/dump/json_writer.h"
 #include "ott/core/tensor/scattered_elements.h"
 
 namespace ott {
@@ -36,44 +28,6 @@ namespace {
 
 using testing::AnyOf;
 using testing::HasSubstr;
-
-std::string Data(const std::string& name) { return "core/checkpoint/testdata/" + name; }
-
-Value Read(const std::string& path) {
-  absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(path);
-  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
-  return checkpoint.ok() ? std::move(checkpoint->state) : Value(ValueMap());
-}
-
-const Value& At(const Value& tree, const std::string& name) {
-  static const Value& none = *new Value();
-  const Value* const found = tree.is_map() ? tree.map().Find(name) : nullptr;
-  EXPECT_NE(found, nullptr) << name;
-  return found == nullptr ? none : *found;
-}
-
-// Each element as a text, in row-major order.
-std::string Elements(const Value& value) {
-  const Tensor tensor = *CloneToHost(Gathered(value.tensor())->view);
-  std::string text(Name(tensor.view.dtype()));
-  absl::StrAppend(&text, ShapeToString(tensor.view.shape()), ":");
-  VisitDType(tensor.view.dtype(), [&](auto element) {
-    using T = decltype(element);
-    if constexpr (!kIsComplex<T>) {
-      for (int64_t i = 0; i < tensor.view.num_elements(); ++i) {
-        absl::StrAppend(&text, " ", static_cast<double>(static_cast<const T*>(tensor.view.data())[i]));
-      }
-    }
-  });
-  return text;
-}
-
-// All tensors of a tree, by path.
-std::map<std::string, std::string> AllElements(const Value& tree) {
-  std::map<std::string, std::string> all;
-  for (const NamedTensor& named : ListTensors(tree)) all[named.path] = Elements(Value(named.tensor));
-  return all;
-}
 
 TEST(Checkpoint, FormatsOfOneModelHoldTheSameTensors) {
   const std::map<std::string, std::string> expected = AllElements(Read(Data("weights.pt")));
@@ -247,213 +201,6 @@ TEST(Checkpoint, WhatAPickleWouldCallIsAValueAndNotCalled) {
   EXPECT_EQ(At(At(calls, "calls"), kClassEntry).string_value(), "posix.system");
   EXPECT_EQ(Elements(At(calls, "weight")), "float32[2]: 1 1");
   EXPECT_FALSE(std::filesystem::exists(evidence));
-}
-
-Value FlatOf(const std::vector<float>& elements) {
-  const auto size = static_cast<int64_t>(elements.size());
-  const std::shared_ptr<void> memory = *AllocateHost(4 * size);
-  std::copy(elements.begin(), elements.end(), static_cast<float*>(memory.get()));
-  return Tensor{TensorView(memory.get(), DType::kFloat32, {size}), memory};
-}
-
-// DeepSpeed's engine wrote the files (testdata/make_zero_testdata.py), and its zero_to_fp32 merged them.
-TEST(Zero, TheMasterWeightsAreThoseThatDeepSpeedMerges) {
-  for (const char* const name : {"zero_2", "zero_3"}) {
-    const Value zero = Read(Data(name));
-    const Value merged = Read(Data(absl::StrCat(name, "_merged.pt")));
-    EXPECT_EQ(ListTensors(merged).size(), 12);
-    int num_trained = 0;
-    for (const auto& [parameter, expected] : merged.map()) {
-      const Value* const kept = At(At(zero, "optimizer"), "state").map().Find(parameter);
-      if (kept == nullptr) continue;
-      ++num_trained;
-      EXPECT_EQ(Elements(At(*kept, "fp32")), Elements(expected)) << name << " " << parameter;
-      EXPECT_EQ(At(*kept, "exp_avg").tensor().view.shape(), expected.tensor().view.shape());
-    }
-    EXPECT_EQ(num_trained, 8) << "two are frozen, one is tied, one is a buffer";
-  }
-}
-
-TEST(Zero, Stage3HasBuffersAndFrozenAndTiedWeightsToo) {
-  EXPECT_EQ(AllElements(At(Read(Data("zero_3")), "module")), AllElements(Read(Data("zero_3_merged.pt"))));
-}
-
-// Draws a tree of depth at most 3.
-Value DrawState(std::mt19937& random, int depth) {
-  const auto number = static_cast<int>(random() % 3);
-  switch (random() % (depth < 2 ? 7 : 4)) {
-    case 0:
-      return number;
-    case 1:
-      return number == 0 ? std::nan("") : number + 0.5;
-    case 2:
-      return absl::StrCat("text", number);
-    case 3:
-      return number == 0 ? Value() : FlatOf(std::vector<float>(1 + random() % 2, 1));
-    case 4: {
-      Value::List list;
-      for (int i = 0; i < number; ++i) list.push_back(DrawState(random, depth + 1));
-      return list;
-    }
-    default: {
-      ValueMap map;
-      for (const char* const name : {"a", "b", "c"})
-        if (random() % 3 > 0) map.Insert(name, DrawState(random, depth + 1));
-      return map;
-    }
-  }
-}
-
-std::string JsonOf(const Value& value) { return *ToJson(value); }
-
-// What of `other` is not as in `first`, by its definition; maps alone are compared in parts.
-std::optional<Value> Difference(const Value& first, const Value& other) {
-  if (!first.is_map() || !other.is_map())
-    return JsonOf(first) == JsonOf(other) ? std::nullopt : std::optional<Value>(other);
-  ValueMap map;
-  for (const auto& [name, child] : other.map()) {
-    const Value* const known = first.map().Find(name);
-    const std::optional<Value> difference = known == nullptr ? child : Difference(*known, child);
-    if (difference.has_value()) map.Insert(name, *difference);
-  }
-  for (const auto& [name, child] : first.map())
-    if (other.map().Find(name) == nullptr) map.Insert(name, Value());
-  return map.empty() ? std::nullopt : std::optional<Value>(map);
-}
-
-TEST(Zero, WithoutPartitionsOneFileIsTheState) {
-  const Value state = Read(Data("zero_0"));
-  EXPECT_EQ(At(state, "module").map().size(), 12);
-  EXPECT_EQ(At(At(state, "optimizer"), "state").map().size(), 8);
-}
-
-TEST(Zero, AFileThatIsMissingIsNamed) {
-  const std::string dir = testing::TempDir() + "/zero_cut";
-  const std::string optimizer = "_mp_rank_00_optim_states.pt", model = "_mp_rank_00_model_states.pt";
-  for (const auto& [stage, name, message] : std::vector<std::tuple<int, std::string, std::string>>{
-           {2, "bf16_zero_pp_rank_0" + optimizer, "has no ZeRO partition of rank 0"},
-           {2, "mp_rank_00_model_states.pt", "has no mp_rank_00_model_states.pt"},
-           {3, "zero_pp_rank_0" + optimizer, "has no ZeRO partition of rank 0"},
-           {3, "zero_pp_rank_1" + optimizer, "has 2 ZeRO models, but 1 partitions"},
-           {3, "zero_pp_rank_0" + model, "has no ZeRO model of rank 0"}}) {
-    std::filesystem::copy(Data(absl::StrCat("zero_", stage, "/global_step2")), dir);
-    EXPECT_TRUE(std::filesystem::remove(absl::StrCat(dir, "/", name))) << name;
-    EXPECT_THAT(std::string(ReadCheckpoint(dir).status().message()), HasSubstr(message));
-    std::filesystem::remove_all(dir);
-  }
-}
-
-TEST(Zero, OfAnyStageAndRanksTheStateIsWhatWasSplitAndWhatALaterRankHoldsOtherwiseIsKept) {
-  for (uint32_t seed = 0; seed < 1000; ++seed) {
-    SCOPED_TRACE(seed);
-    std::mt19937 random(seed);
-    const auto below = [&](size_t end) { return static_cast<int64_t>(random() % end); };
-    const bool is_stage_3 = below(3) == 0, is_elastic = !is_stage_3 && below(2) == 0;
-    const int64_t num_ranks = 1 + below(4), num_groups = 1 + below(2), elements_of_rank = 1 + below(9);
-    // The flat buffers of ranks: equal ones with padding, but in elastic checkpoints.
-    const auto split = [&](const std::vector<int64_t>& sizes, float next) {
-      std::vector<std::vector<float>> of_rank(static_cast<size_t>(num_ranks));
-      const int64_t all = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
-      for (const int64_t size : is_stage_3 ? sizes : std::vector<int64_t>{all}) {
-        const int64_t share = (size + num_ranks - 1) / num_ranks;
-        for (int64_t i = 0; i < (is_elastic ? size : share * num_ranks); ++i) {
-          const int64_t rank = i / (is_elastic ? elements_of_rank : share);
-          of_rank[static_cast<size_t>(std::min(rank, num_ranks - 1))].push_back(i < size ? next++ : -1);
-        }
-      }
-      return of_rank;
-    };
-    Value::List shapes;
-    std::map<std::string, std::string> expected, found;
-    std::vector<std::vector<std::vector<float>>> masters, moments;  // by group and rank
-    for (int64_t group = 0; group < num_groups; ++group) {
-      ValueMap of_group;
-      Value::List names;
-      std::vector<int64_t> sizes;
-      float next = 0;
-      for (int64_t i = below(4); i >= 0; --i) {
-        names.push_back(absl::StrCat("p", group, i));
-        Dims shape(random() % 3);
-        for (int64_t& extent : shape) extent = below(4);
-        of_group.Insert(names.back().string_value(), Value::List(shape.begin(), shape.end()));
-        sizes.push_back(std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()));
-        const std::string name = names.back().string_value(), form = ShapeToString(shape);
-        for (const float first : {0, 1000}) {
-          std::string& text = expected[name + (first == 0 ? ".fp32" : ".exp_avg")];
-          text = absl::StrCat("float32", form, ":");
-          for (int64_t k = 0; k < sizes.back(); ++k) absl::StrAppend(&text, " ", first + next + k);
-        }
-        if (is_stage_3) expected["module." + name] = expected[name + ".fp32"];
-        next += static_cast<float>(sizes.back());
-      }
-      if (!is_elastic) expected[absl::StrCat("params", group)] = JsonOf(names);
-      shapes.push_back(std::move(of_group));
-      masters.push_back(split(sizes, 0));
-      moments.push_back(split(sizes, 1000));
-    }
-    std::vector<Value> models, partitions, states, others;
-    for (size_t rank = 0; rank < static_cast<size_t>(num_ranks); ++rank) {
-      Value::List flat, groups, list;
-      ValueMap by_group, other;
-      const int64_t lr = below(2);
-      for (size_t group = 0; group < masters.size(); ++group) {
-        flat.push_back(FlatOf(masters[group][rank]));
-        ValueMap kept{{"exp_avg", FlatOf(moments[group][rank])}};
-        // A rank may lack what others have.
-        if (below(4) > 0)
-          kept.Insert("step", *other.Insert(absl::StrCat("state.", group, ".step"), below(2)));
-        list.push_back(kept);
-        by_group.Insert(absl::StrCat(group), std::move(kept));
-        groups.push_back(ValueMap{{"lr", lr}, {"params", Value::List{0}}});
-      }
-      if (!is_elastic) other.Insert("param_groups", groups);
-      others.push_back(other);
-      states.push_back(below(2) == 0 && rank > 0 ? states[0] : DrawState(random, 0));
-      models.push_back(ValueMap{{"module", ValueMap()}, {"param_shapes", shapes}, {"x", states.back()}});
-      const Value base = ValueMap{{"state", by_group}, {"param_groups", groups}};
-      partitions.push_back(
-          ValueMap{{"optimizer_state_dict",
-                    ValueMap{{is_stage_3 ? "fp32_flat_groups" : "single_partition_of_fp32_groups", flat},
-                             {is_stage_3 ? "optimizer_state_dict" : "base_optimizer_state",
-                              is_elastic ? list : base}}}});
-    }
-    const absl::StatusOr<Value> joined = JoinZeroPartitions(models, partitions);
-    ASSERT_TRUE(joined.ok()) << joined.status();
-    for (const auto& [name, kept] : At(At(*joined, "optimizer"), "state").map()) {
-      for (const char* const of : {"fp32", "exp_avg"}) found[name + "." + of] = Elements(At(kept, of));
-      const Value* const step = kept.map().Find("step");
-      const Value* const of_first = others[0].map().Find("state." + name.substr(1, 1) + ".step");
-      EXPECT_EQ(step == nullptr ? "none" : JsonOf(*step), of_first == nullptr ? "none" : JsonOf(*of_first));
-    }
-    for (const auto& [name, weight] : At(*joined, "module").map()) found["module." + name] = Elements(weight);
-    for (int64_t group = 0; !is_elastic && group < num_groups; ++group) {
-      const Value& groups = At(At(*joined, "optimizer"), "param_groups");
-      found[absl::StrCat("params", group)] = JsonOf(At(groups.list()[static_cast<size_t>(group)], "params"));
-    }
-    EXPECT_EQ(found, expected);
-    for (size_t rank = 1; rank < partitions.size(); ++rank) {
-      ValueMap other;
-      if (const auto of_model = Difference(states[0], states[rank])) other.Insert("x", *of_model);
-      if (const auto of_optimizer = Difference(others[0], others[rank]))
-        other.Insert("optimizer_state_dict", *of_optimizer);
-      const Value* const kept = joined->map().Find(absl::StrCat("rank_", rank));
-      EXPECT_EQ(kept == nullptr ? "{}" : JsonOf(*kept), JsonOf(other)) << rank;
-    }
-  }
-}
-
-TEST(Zero, PartsThatAreMissingAreNamed) {
-  const auto error = [](const Value& kept, size_t size) {
-    const Value partition =
-        ValueMap{{"optimizer_state_dict",
-                  ValueMap{{"single_partition_of_fp32_groups", Value::List{FlatOf(std::vector<float>(size))}},
-                           {"base_optimizer_state", kept}}}};
-    const Value shapes = Value::List{ValueMap{{"a", Value::List{2, 2}}, {"b", Value::List{3}}}};
-    return std::string(
-        JoinZeroPartitions({ValueMap{{"param_shapes", shapes}}}, {partition}).status().message());
-  };
-  EXPECT_THAT(error(ValueMap(), 4), HasSubstr("'b': its parts have 0 of 3 elements"));
-  EXPECT_THAT(error(Value::List{}, 7), HasSubstr("no map of what the optimizer keeps of group 0"));
 }
 
 class Hostile : public testing::Test {
