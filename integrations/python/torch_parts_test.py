@@ -8,6 +8,7 @@ import threading
 import unittest
 import unittest.mock
 
+import numpy
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -78,6 +79,16 @@ class PartsTest(unittest.TestCase):
         for ranks in [*grids, (1, 2), (0, 3), (2, 0), (0, 1, 2), (0, 1, 3, 2)]:
             axes = _job._mesh_of_stages(ranks, 4).get("axes", [])
             self.assertEqual([axis["size"] for axis in axes], grids.get(ranks, []), ranks)
+
+    def test_numpys_generator_counts_once_it_has_drawn_whichever_it_is(self):
+        for generator in (numpy.random.MT19937(3), numpy.random.PCG64(3)):
+            state, states = numpy.random.RandomState(generator), _state.RandomGenerators()
+            with unittest.mock.patch.object(numpy.random, "get_state", state.get_state):
+                self.assertNotIn("numpy", states.digests())
+                state.rand()
+                drawn = states.digests()["numpy"]
+                state.rand()
+                self.assertFalse(torch.equal(drawn, states.digests()["numpy"]))
 
     def test_a_rank_that_says_late_that_it_is_observed_is_not_missed(self):
         store = unittest.mock.Mock(wait=unittest.mock.Mock(side_effect=[RuntimeError("late"), None, None]))

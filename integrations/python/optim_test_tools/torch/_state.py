@@ -7,6 +7,7 @@ import ctypes
 import gc
 import hashlib
 import itertools
+import json
 import random
 import sys
 import weakref
@@ -67,8 +68,8 @@ class RandomGenerators:
         others = {"python": _digest_of_bytes(repr(random.getstate()).encode())}
         numpy = sys.modules.get("numpy")
         if numpy is not None and hasattr(numpy, "random"):
-            kind, keys, *rest = numpy.random.get_state()
-            others["numpy"] = _digest_of_bytes(f"{kind} {rest}".encode() + keys.tobytes())
+            state = json.dumps(numpy.random.get_state(legacy=False), default=lambda item: item.tolist())
+            others["numpy"] = _digest_of_bytes(state.encode())
         for name, state in others.items():
             if not torch.equal(self._first.setdefault(name, state), state):
                 states[name] = state
