@@ -81,10 +81,12 @@ class StepForTest {
   std::vector<WorkerStep::Message> messages_;
 };
 
-// Adds the computations of one direction and their messages. Returns the computations.
+// Adds the computations of one direction and their messages, of which the first receive may be none, so that
+// the second is number 0, or may be lost. Returns the computations.
 std::vector<int> AddDirection(bool is_forward, int stage, const Pipeline& pipeline, double begin,
-                              int num_computes, bool lacks_first_receive, int num_early_sends,
-                              bool has_late_receive, std::vector<int>& first_messages, StepForTest& step) {
+                              int num_computes, bool lacks_first_receive, bool loses_first_receive,
+                              int num_early_sends, bool has_late_receive, std::vector<int>& first_messages,
+                              StepForTest& step) {
   const Type compute = is_forward ? Type::kForwardCompute : Type::kBackwardCompute;
   const Type send = is_forward ? Type::kForwardSend : Type::kBackwardSend;
   const Type receive = is_forward ? Type::kForwardReceive : Type::kBackwardReceive;
@@ -99,7 +101,7 @@ std::vector<int> AddDirection(bool is_forward, int stage, const Pipeline& pipeli
     computes.push_back(step.Add(compute, i, start, 5, names_none ? -1 : chunk));
     const int of_model = chunk * pipeline.num_stages + stage;
     const int from = is_forward ? of_model - 1 : of_model + 1, to = is_forward ? of_model + 1 : of_model - 1;
-    if (i > 0 || !lacks_first_receive) {
+    if (i > 0 || !(lacks_first_receive || loses_first_receive)) {
       receives.push_back(step.Add(receive, i - lacks_first_receive, start - 0.9, 0.5));
       step.After(computes[i], receives.back());
       if (i > 0) step.After(receives.back(), computes[i - 1]);
@@ -117,7 +119,7 @@ std::vector<int> AddDirection(bool is_forward, int stage, const Pipeline& pipeli
   step.Chain(sends);
   step.Chain(receives);
   first_messages = {sends[0]};
-  if (!receives.empty()) first_messages.push_back(receives[0]);
+  if (!receives.empty() && !loses_first_receive) first_messages.push_back(receives[0]);
   return computes;
 }
 
@@ -133,10 +135,11 @@ TEST(FindDependencies, MessagesBelongToTheComputationsThatTheyAreForOrOf) {
     StepForTest step(stage, pipeline);
     std::vector<int> computes, unused, first_messages;
     for (const bool is_forward : {true, false}) {
-      const std::vector<int> some =
-          AddDirection(is_forward, stage, pipeline, is_forward ? 0 : 1000, num_computes,
-                       /*lacks_first_receive=*/is_edge && random() % 2 == 0, static_cast<int>(random() % 2),
-                       random() % 2 == 0, is_forward ? unused : first_messages, step);
+      const bool lacks_first = is_edge && random() % 2 == 0;
+      const std::vector<int> some = AddDirection(
+          is_forward, stage, pipeline, is_forward ? 0 : 1000, num_computes, lacks_first,
+          /*loses_first_receive=*/!lacks_first && random() % 3 == 0, static_cast<int>(random() % 2),
+          random() % 2 == 0, is_forward ? unused : first_messages, step);
       computes.insert(computes.end(), some.begin(), some.end());
     }
     step.Chain(computes);
