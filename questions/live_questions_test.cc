@@ -14,7 +14,7 @@
 namespace ott {
 namespace {
 
-// What was not declared collective is no news while a run goes on.
+// While a run goes on, no line says that no measurement was declared collective.
 TEST(LiveQuestions, AreAnsweredByWhatWasGathered) {
   const std::vector<std::string> iterations;
   for (const bool has_arrivals : {false, true}) {

@@ -55,7 +55,7 @@ TEST(FormatSeconds, TheUnitLeavesOneToThreeDigitsBeforeThePointAndFourAreShown) 
   const std::map<std::string, double> units = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
   std::mt19937 random(1);
   for (int i = 0; i < 10000; ++i) {
-    // As often as not a little less or more than a power of ten.
+    // Half of the numbers lie just below or above a power of ten.
     const double power = std::pow(10, static_cast<int>(random() % 17) - 12);
     const double seconds = power * (random() % 2 == 0 ? 1 + (static_cast<int>(random() % 201) - 100) * 1e-6
                                                       : 1 + random() % 9000 * 1e-3);

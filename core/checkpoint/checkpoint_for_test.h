@@ -1,4 +1,4 @@
-// What tests of checkpoints read.
+// The tests of checkpoints read files and compare trees of tensors with these functions.
 
 #ifndef OTT_CORE_CHECKPOINT_CHECKPOINT_FOR_TEST_H_
 #define OTT_CORE_CHECKPOINT_CHECKPOINT_FOR_TEST_H_

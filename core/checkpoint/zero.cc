@@ -301,7 +301,7 @@ class Joiner {
         states.push_back(Find(*state, {OptimizerName(), "state", absl::StrCat(group)}));
       }
     }
-    // What rank 0 lacks is no part of a joined state.
+    // An entry that rank 0 lacks cannot be joined; it is kept beside the state, as that of its rank.
     for (size_t rank = 1; rank < states.size(); ++rank) {
       if (states[rank] == nullptr || !states[rank]->is_map()) continue;
       for (const auto& [name, value] : states[rank]->map()) {

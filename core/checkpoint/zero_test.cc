@@ -83,7 +83,7 @@ Value DrawState(std::mt19937& random, int depth) {
 
 std::string JsonOf(const Value& value) { return *ToJson(value); }
 
-// What of `other` is not as in `first`, by its definition; maps alone are compared in parts.
+// Returns the entries of `other` that differ from those of `first`. Only maps are compared entry by entry.
 std::optional<Value> Difference(const Value& first, const Value& other) {
   if (!first.is_map() || !other.is_map())
     return JsonOf(first) == JsonOf(other) ? std::nullopt : std::optional<Value>(other);

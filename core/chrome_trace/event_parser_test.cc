@@ -36,7 +36,7 @@ TEST(ReadEvents, ArgumentsAndMembersAreGivenAsTheyStand) {
   EXPECT_THAT(members, ElementsAre(R"(otherData{"a":[1]})", "last4"));
 }
 
-// Where something is wrong for the first time: an event, or what is between it and the one before.
+// Counts the mistakes of one kind. The first of them lies between begin and end: in an event, or before it.
 struct Trouble {
   const char* what;
   int64_t count = 0, begin = 0, end = 0;

@@ -82,7 +82,7 @@ class RecordedWindowTest : public ::testing::Test {
                           }};
 };
 
-// What was recorded on a thread or for a track, and what a window shows of it.
+// An operation that a thread recorded, and the event that a window shows of it.
 struct Recorded {
   std::string track, name, category, args;
   uint64_t key = 0;
@@ -196,7 +196,7 @@ TEST_F(RecordedWindowTest, OfAnyOperationsOfThreadsTheWindowShowsWhatTheyWere) {
       }
       for (const size_t at : open) all[at].end_of_thread = static_cast<int64_t>(now_ns);
     };
-    // What was begun in the window before is forgotten.
+    // The second window forgets ranges that began in the first.
     for (const uint64_t opened : {500, 1000}) {
       all.clear(), ends.clear(), expected.clear(), thread_of_flow.clear();
       tracks_of_any = {"track0", "track1"};

@@ -15,7 +15,7 @@ enum class FlightRole : uint32_t { kWork, kCollective, kSend, kReceive };
 // The name of the group of all ranks, which operations are of where nothing is said.
 inline constexpr char kFlightWorld[] = "world";
 
-// Where the user interrupted a process, this ended it.
+// FlightRecord::terminated_by of a process that the user interrupted.
 inline constexpr char kFlightInterrupt[] = "Ctrl-C";
 
 }  // namespace ott

@@ -253,7 +253,7 @@ class Pickler {
     }
   }
 
-  // What another call made is called, too; it stands before the arguments.
+  // Writes the call of a global or of another value, which then is shown before the arguments.
   std::string Object(int depth) {
     const bool by_name = Draw(3) == 0;
     const std::string callee = Draw(3) != 0 ? "global " + Global() : Value(0);

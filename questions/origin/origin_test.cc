@@ -177,7 +177,7 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
             {"f 1 > 2"},
             "UNKNOWN: rank 0: only one of the runs logged adam (m) in iteration 0; did the other one make "
             "that update?"},
-           // What another iteration reads tells whether it was missed.
+           // Both runs read the same values in the next iteration, so the update alone is no difference.
            {{"f 1 > 2; adam! 2 > 3; @1; f 1 > 2"}, {"f 1 > 2; @1; f 1 > 2"}, "NONE: "},
            // It may be made by an update of another name.
            {{"f 1 > 2; adam! 2 > 3"}, {"f 1 > 2; fused_adam! 2"}, "NONE: "},
