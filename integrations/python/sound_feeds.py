@@ -118,26 +118,6 @@ def learned_by_heart(fault):
         step(optimizer, F.cross_entropy(model(x), y))
 
 
-def drawn_often(fault):
-    """Monte Carlo dropout by F.dropout() without a flag: each input is evaluated several times."""
-
-    class Model(Net):
-        def forward(self, x):
-            return self.head(F.dropout(self.norm(self.body(x)).relu(), 0.3))
-
-    model = Model()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    for _ in range(3):
-        model.train()
-        for _ in range(2):
-            step(optimizer, loss_of(model, batch()))
-        model.eval()
-        with torch.no_grad():
-            for _ in range(2):
-                x = batch()[0]
-                torch.stack([model(x) for _ in range(4)]).std(0)
-
-
 class Split(Dataset):
     """Has generators: one chose the samples, one is seeded by each sample's index."""
 
@@ -231,6 +211,6 @@ def loader_resumed(fault):
 
 PROGRAMS = [
     mixed_up, streamed, full_batch, one_batch_for_ever, with_and_without_labels, echoed, repeated_batches,
-    evaluated_with_the_same, learned_by_heart, drawn_often, generators_of_samples, loader_made_anew, sampled_by_seed,
+    evaluated_with_the_same, learned_by_heart, generators_of_samples, loader_made_anew, sampled_by_seed,
     batches_without_end, loader_resumed,
 ]

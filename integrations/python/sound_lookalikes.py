@@ -228,14 +228,18 @@ def two_losses(fault):
         optimizer.step()
 
 
-def drops_always(fault):
-    """Tacotron's first layers drop in evaluations, too, as their flag says."""
+class DropsByFunction(Net):
+    """Drops by F.dropout() with these options."""
 
-    class Model(Net):
-        def forward(self, x):
-            return self.head(F.dropout(self.norm(self.body(x)).relu(), 0.5, training=True))
+    def __init__(self, **options):
+        super().__init__()
+        self.options = options
 
-    model = Model()
+    def forward(self, x):
+        return self.head(F.dropout(self.norm(self.body(x)).relu(), **self.options))
+
+
+def train_and_evaluate(model, evaluate):
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for _ in range(3):
         model.train()
@@ -244,7 +248,19 @@ def drops_always(fault):
         model.eval()
         with torch.no_grad():
             for _ in range(3):
-                model(batch()[0])
+                evaluate(batch()[0])
+
+
+def drawn_often(fault):
+    """Monte Carlo dropout by F.dropout() without a flag: each input is evaluated several times."""
+    model = DropsByFunction(p=0.3)
+    train_and_evaluate(model, lambda x: torch.stack([model(x) for _ in range(4)]).std(0))
+
+
+def drops_always(fault):
+    """Tacotron's first layers drop in evaluations, too, as their flag says."""
+    model = DropsByFunction(p=0.5, training=True)
+    train_and_evaluate(model, model)
 
 
 def attending(fault):
@@ -528,7 +544,7 @@ def schedule_set_back(fault):
 
 PROGRAMS = [
     tied_late, norms_frozen_by_train, alternating, lazy_penalty, units_reset, shrunk_and_perturbed, masked, stepped_in_backward,
-    signed, hooked, frozen_by_rate, swapped, restarted_warm, checked_first, skipped_by_hand, two_losses, drops_always, attending,
+    signed, hooked, frozen_by_rate, swapped, restarted_warm, checked_first, skipped_by_hand, two_losses, drawn_often, drops_always, attending,
     dropout_later, remembered, surgery_by_loader, noise_scale, partly_loaded, made_lazily, clipped_in_parts, normalised_by_itself,
     truncated_in_time, chosen_hard, probed, scripted, tuned_from_outside, made_for_each, restarted_schedule,
     zeroed_where_infinite, schedule_set_back,

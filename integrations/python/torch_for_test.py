@@ -62,10 +62,12 @@ def loss_of(model, batch):
     return nn.functional.cross_entropy(model(x), y)
 
 
-def learn(model, optimizer, number):
+def learn(model, optimizer, number, max_norm=None):
     for batch in batches(number):
         optimizer.zero_grad()
         loss_of(model, batch).backward()
+        if max_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
         optimizer.step()
 
 

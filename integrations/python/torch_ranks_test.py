@@ -67,11 +67,7 @@ class RanksTest(ObservedTestCase):
             fully_shard(model)
             torch.manual_seed(20 + RANK)
             optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-            for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                optimizer.step()
+            learn(model, optimizer, 3, max_norm=1.0)
             return digest(model)
 
         observed = self.check("fsdp2", train, 3, config={"dump": {"iterations": {"list": [1]}}}, forward=3, backward=3)
@@ -128,11 +124,7 @@ class RanksTest(ObservedTestCase):
         def train():
             model, optimizer = make()
             model.register_comm_hook(None, reduce_nothing)
-            for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                nn.utils.clip_grad_norm_(model.parameters(), 0.1)
-                optimizer.step()
+            learn(model, optimizer, 3, max_norm=0.1)
             return digest(model)
 
         self.check_replicas(self.check("local_steps", train, 3))
