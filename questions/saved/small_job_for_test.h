@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "ott/core/statistics/location.h"
 #include "ott/questions/saved/replay_job.h"
 
 namespace ott::saved {
@@ -34,6 +35,14 @@ inline OwnTimes RandomTimes(int num_ranks, int num_steps, double noise, std::mt1
     }
   }
   return own;
+}
+
+// Returns the variance of the mean, estimated without bias.
+inline double VarianceOfMean(const std::vector<double>& values) {
+  double squares = 0;
+  for (const double value : values) squares += std::pow(value - Mean(values), 2);
+  const auto n = static_cast<double>(values.size());
+  return squares / (n - 1) / n;
 }
 
 inline double IdealOf(int place, int step) { return place + 0.5 + 0.125 * step; }
