@@ -42,12 +42,9 @@ Answer AnswerCompare(const RunsComparison& comparison) {
     answer.add_sentences("problem: " + EscapeControlCharacters(problem));
   }
   int64_t num_tensors = 0;
+  for (const DumpSummary& dump : comparison.dumps) num_tensors += dump.num_tensors;
   // A difference decides, whatever could not be compared beside it.
-  bool is_complete = !comparison.dumps.empty() && comparison.problems.empty();
-  for (const DumpSummary& dump : comparison.dumps) {
-    num_tensors += dump.num_tensors;
-    is_complete = is_complete && dump.verdict != Verdict::kCouldNotCompare;
-  }
+  const bool is_complete = comparison.is_complete();
   answer.set_how_sure(absl::StrCat(is_complete ? "every element of " : "not all of ", num_tensors,
                                    " tensors in ", comparison.dumps.size(),
                                    is_complete ? " dumps was compared" : " dumps could be compared"));

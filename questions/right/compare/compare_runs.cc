@@ -295,13 +295,18 @@ absl::Status CompareRunDirectories(const CompareRunsOptions& options, RunsCompar
 
 }  // namespace
 
+bool RunsComparison::is_complete() const {
+  return !dumps.empty() && problems.empty() &&
+         std::none_of(dumps.begin(), dumps.end(),
+                      [](const DumpSummary& dump) { return dump.verdict == Verdict::kCouldNotCompare; });
+}
+
 Verdict RunsComparison::verdict() const {
-  bool could_not_compare = dumps.empty() || !problems.empty();
-  for (const DumpSummary& dump : dumps) {
-    if (dump.verdict == Verdict::kDifferent) return Verdict::kDifferent;
-    if (dump.verdict == Verdict::kCouldNotCompare) could_not_compare = true;
-  }
-  return could_not_compare ? Verdict::kCouldNotCompare : Verdict::kEqual;
+  const bool differs = std::any_of(dumps.begin(), dumps.end(), [](const DumpSummary& dump) {
+    return dump.verdict == Verdict::kDifferent;
+  });
+  if (differs) return Verdict::kDifferent;
+  return is_complete() ? Verdict::kEqual : Verdict::kCouldNotCompare;
 }
 
 const DumpSummary* RunsComparison::first_divergence() const {

@@ -66,8 +66,9 @@ struct RunsComparison {
   // Lists what one side lacks or cannot be read: ranks, iterations, folders. Any makes a pass impossible.
   std::vector<std::string> problems;
 
-  // Returns kDifferent if a dump differs, else kCouldNotCompare if anything could not be compared, else
-  // kEqual.
+  // Returns true if there are dumps, and all of both sides was compared.
+  bool is_complete() const;
+  // Returns kDifferent if a dump differs, else kEqual if the comparison is complete, else kCouldNotCompare.
   Verdict verdict() const;
   // Returns, among the dumps of the earliest iteration with a failure, the one whose failure comes first in
   // order of insertion, the lowest rank of several; null if there is none.
