@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import nn
 from torch_for_test import DIRECTORY, RANK, Block, Observed, batches, loss_of, main
 
-from optim_test_tools.torch import _checkpoints, _collectives, _hooks, _job, _loaders, _modules, _operations, _sound_record, _state, _steps
+from optim_test_tools.torch import _checkpoints, _collectives, _hooks, _job, _loaders, _modules, _operations, _sound_record, _sound_training, _state, _steps
 from optim_test_tools.torch._observer import Observer
 
 
@@ -23,7 +23,23 @@ class Rows(torch.utils.data.Dataset):
         return index
 
 
+class Image(torch.Tensor):
+    """Its functions refuse what the program does not do."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        raise RuntimeError(f"an image has no {function}")
+
+
 class PartsTest(unittest.TestCase):
+    def test_a_tensor_with_functions_of_its_own_is_read_as_the_tensor_that_it_is(self):
+        plain = torch.arange(6.0).reshape(2, 3)
+        image = plain.as_subclass(Image)
+        self.assertTrue(torch.equal(_state.digest(image), _state.digest(plain)))
+        self.assertEqual(_sound_training.sample_digest([image]), _sound_training.sample_digest([plain]))
+        for unchanged in (plain, nn.Parameter(plain), plain.to_sparse()):
+            self.assertIs(_hooks.local(unchanged), unchanged)
+
     def test_an_iteration_ends_with_the_step_that_was_last_in_the_first(self):
         owned = {letter: [nn.Parameter(torch.ones(1))] for letter in "ABCa"}
         owned["N"] = owned["A"]

@@ -253,8 +253,15 @@ def is_sharded(tensor: Any) -> bool:
 
 
 def local(tensor: Any) -> Any:
-    """Returns what this rank holds of it."""
-    return tensor.to_local() if is_sharded(tensor) else tensor
+    """Returns what this rank holds of it, as a plain tensor where its class has functions of its own, as that of images may have: these are
+    called, and may fail, for what the observation computes."""
+    if is_sharded(tensor):
+        return tensor.to_local()
+    kind = type(tensor)
+    functions, dispatch = (getattr(kind, name, None) for name in ("__torch_function__", "__torch_dispatch__"))
+    is_plain = kind is torch.Tensor or functions is torch._C._disabled_torch_function_impl
+    # What dispatches by itself may have no memory of its own.
+    return tensor if is_plain or dispatch is not torch.Tensor.__torch_dispatch__ else tensor.as_subclass(torch.Tensor)
 
 
 def tensors_in(data: Any) -> Iterator[torch.Tensor]:
