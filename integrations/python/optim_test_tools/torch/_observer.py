@@ -250,7 +250,8 @@ class Observer:
         self._run.finish()
         self._say_what_is_unsound()
         if self._steps.num == 0:
-            self.say("no iteration was seen: they end with the step of an optimizer, which torch.compile() hides")
+            ends = "they end with step() of a torch.optim.Optimizer, which torch.compile() hides"
+            self.say(f"no iteration was seen: {ends}; optimizers of fastai are none")
         self.say(f"`ott report {self._shown(self._run.run_dir)}` tells more")
 
     def _say_what_is_unsound(self) -> None:
