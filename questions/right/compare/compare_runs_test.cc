@@ -18,6 +18,7 @@
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/right/compare/compare_answer.h"
+#include "ott/questions/right/compare/dump_piece.h"
 #include "ott/questions/right/compare/runs_report.h"
 #include "ott/questions/right/crosscheck/run_for_test.h"
 
@@ -63,7 +64,8 @@ TEST(CompareRuns, DumpsOfBothAreComparedAndWhatOneLacksIsNamed) {
       std::vector<int> missing;
       const int world_size = side == 1 && trial % 3 == 0 ? 4 : 3;
       for (int rank = 0; rank < world_size; ++rank) {
-        if (rank > 0 && random() % 8 == 0) {
+        // Not all are missing.
+        if (random() % 8 == 0 && (rank > 0 || trial % 3 == 1)) {
           missing.push_back(rank);
           continue;
         }
@@ -98,21 +100,32 @@ TEST(CompareRuns, DumpsOfBothAreComparedAndWhatOneLacksIsNamed) {
       }
     }
     for (const auto& [what, of] : lacking) problems.push_back(absl::StrCat(FormatRanks(of), ": ", what));
-    const auto comparison = CompareRuns(runs[0], runs[1], {});
+    CompareRunsOptions options;
+    options.keep_results = trial % 2 == 0;
+    options.max_failures = 1 + trial % 3;
+    options.kinds.add_tensor_kinds()->set_kind(TENSOR_KIND_GRADIENT);
+    options.kinds.mutable_tensor_kinds(0)->add_paths(trial % 2 == 0 ? "weights" : "step");
+    const auto comparison = CompareRuns(runs[0], runs[1], options);
     ASSERT_TRUE(comparison.ok()) << comparison.status();
     EXPECT_EQ(comparison->problems, problems) << trial;
     ASSERT_EQ(comparison->dumps.size(), expected.size()) << trial;
     auto dump = comparison->dumps.begin();
     bool differs = false;
+    RunsComparison by_dump = {runs[0], runs[1], {}, {}, problems};
     for (const auto& [iteration, rank] : expected) {
       const bool is_other = different.count({iteration, rank}) > 0;
       differs = differs || is_other;
-      EXPECT_EQ(dump->iteration, iteration);
-      EXPECT_EQ(dump->rank, rank);
-      EXPECT_EQ(dump->num_tensors, 2);
       EXPECT_EQ(dump->verdict, is_other ? Verdict::kDifferent : Verdict::kEqual) << trial;
+      // Whichever process compares them, their summary is the same.
+      const DumpSummary summary = by_dump.dumps.emplace_back(
+          Summarize(CompareDumps(DumpPath(runs[0], rank, iteration), DumpPath(runs[1], rank, iteration), {}),
+                    rank, iteration, options));
+      EXPECT_EQ(dump->first_failure, summary.first_failure);
+      EXPECT_EQ(dump->num_elements, summary.num_elements);
       ++dump;
     }
+    EXPECT_EQ(ToJson(*comparison), ToJson(by_dump)) << trial;
+    EXPECT_EQ(ToCsv(*comparison), ToCsv(by_dump)) << trial;
     EXPECT_EQ(comparison->verdict(), differs                                 ? Verdict::kDifferent
                                      : expected.empty() || !problems.empty() ? Verdict::kCouldNotCompare
                                                                              : Verdict::kEqual)
@@ -169,6 +182,7 @@ TEST(CompareRuns, TolerancesKindsAndWhatComesNextAreOfTheRun) {
   EXPECT_EQ(single("named", true)->verdict(), Verdict::kEqual);
   EXPECT_EQ(single("0", true)->verdict(), Verdict::kEqual);
   EXPECT_EQ(single("10", false)->verdict(), Verdict::kEqual);
+  EXPECT_EQ(single("10/", false)->verdict(), Verdict::kEqual);
   EXPECT_EQ(single("0", false)->verdict(), Verdict::kDifferent);
   EXPECT_THAT(std::string(single("named", false).status().message()),
               HasSubstr("does not say which it is of"));

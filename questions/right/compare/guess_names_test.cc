@@ -131,18 +131,22 @@ TEST(GuessNames, NamesThatWereChangedByARuleAreFound) {
 
 TEST(GuessNames, WhatHasNoPartnerHasNoRule) {
   EXPECT_EQ(GuessNames(Value(ValueMap()), Value(ValueMap())).by, "none");
-  ValueMap reference, current;
-  // Two that are alike may be either; a pattern's signs are no name.
-  for (const char* const name : {"a", "b"}) InsertAtPath(name, Make({1, 2}, {2}, false), reference);
-  for (const char* const name : {"c", "d", "e"}) InsertAtPath(name, Make({1, 2}, {2}, false), current);
   const std::vector<float> six = {1, 2, 3, 4, 5, 6};
-  for (const char* const name : {"f", "g"}) InsertAtPath(name, Make(six, {2, 3}, false), reference);
-  for (const char* const name : {"h", "i"}) InsertAtPath(name, Make(six, {2, 3}, true), current);
-  InsertAtPath("x*", Make({1}, {1}, false), reference);
-  InsertAtPath("x*", Make({1}, {1}, false), current);
-  const GuessedNames guessed = GuessNames(Value(reference), Value(current));
-  EXPECT_EQ(guessed.by, "none");
-  EXPECT_EQ(guessed.names.b().tensors_size(), 0);
+  for (const auto& [num_reference, num_current] : {std::pair(1, 2), {2, 1}, {2, 2}}) {
+    ValueMap reference, current;
+    // Any of those that are alike may be the other's; a pattern's signs are no name.
+    for (const char* const name : {"a", "b"}) InsertAtPath(name, Make({1, 2}, {2}, false), reference);
+    for (const char* const name : {"c", "d", "e"}) InsertAtPath(name, Make({1, 2}, {2}, false), current);
+    for (int i = 0; i < num_reference; ++i)
+      InsertAtPath(absl::StrCat("f", i, "f"), Make(six, {2, 3}, false), reference);
+    for (int i = 0; i < num_current; ++i)
+      InsertAtPath(absl::StrCat("g", i, "g"), Make(six, {2, 3}, true), current);
+    InsertAtPath("x*", Make({1}, {1}, false), reference);
+    InsertAtPath("x*", Make({1}, {1}, false), current);
+    const GuessedNames guessed = GuessNames(Value(reference), Value(current));
+    EXPECT_EQ(guessed.by, "none") << num_reference << " " << num_current;
+    EXPECT_EQ(guessed.names.b().tensors_size(), 0);
+  }
 }
 
 }  // namespace

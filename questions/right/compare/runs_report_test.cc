@@ -14,6 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "ott/core/compare/report.h"
+#include "ott/core/dump/json_writer.h"
 #include "ott/questions/right/compare/compare_answer.h"
 #include "ott/questions/right/compare/dump_piece.h"
 
@@ -24,6 +27,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using Json = nlohmann::json;
 
 NamedComparison Result(const std::string& path, CompareStatus status, double abs_error = 0) {
   NamedComparison result;
@@ -260,17 +264,75 @@ TEST(ToText, OfCheckpointsSaysWhichStatesDiffer) {
   EXPECT_THAT(ToText(comparison),
               HasSubstr("in 2 checkpoints: 36 bitwise equal, 0 within tolerance, 24 not\n"
                         "differ    random numbers from iteration 200 on, weights from iteration 300 on\n"));
-  EXPECT_THAT(ToJson(comparison), HasSubstr(R"("kind": "weights",
-          "num_values": 1,
-          "num_failures": 1,
-          "num_missing": 0,
-          "num_extra": 0)"));
   // One beside the series alone.
   DumpSummary beside = comparison.dumps[1];
   beside.iteration = std::nullopt;
   for (DumpSummary& of_series : comparison.dumps) of_series.num_failures = 0;
   comparison.dumps.push_back(std::move(beside));
   EXPECT_THAT(ToText(comparison), HasSubstr("first divergence: w: missing\n  and 11 more\nverdict: "));
+}
+
+Json JsonOf(const NamedComparison& named) { return Json::parse(*ott::ToJson(ToValue(named))); }
+
+TEST(ToJson, HasEachFieldOfEachDump) {
+  std::mt19937 random(3);
+  const auto any = [&] { return static_cast<int64_t>(random() % 1000); };
+  for (int trial = 0; trial < 30; ++trial) {
+    RunsComparison comparison = SomeRuns();
+    comparison.notes = {"note\t"};
+    comparison.problems = {"problem\t", "another"};
+    if (trial == 0) comparison.dumps.clear();
+    Json dumps = Json::array();
+    for (DumpSummary& dump : comparison.dumps) {
+      if (random() % 4 == 0) dump.iteration = std::nullopt;
+      if (random() % 4 == 0) dump.rank = std::nullopt;
+      dump.verdict = static_cast<Verdict>(random() % 3);
+      dump.num_tensors = any();
+      dump.num_bitwise_equal = any();
+      if (random() % 2 == 0) dump.largest_difference = Result("u", CompareStatus::kWithinTolerance, 0.5);
+      Json kinds = Json::array(), states = Json::array(), failures = Json::array();
+      for (size_t i = random() % 3; i > 0; --i) {
+        KindCount& kind = *dump.kinds.Add();
+        kind.set_kind(random() % 2 == 0 ? TENSOR_KIND_GRADIENT : TENSOR_KIND_PARAMETER);
+        kind.set_num_tensors(any());
+        kind.set_num_different(any());
+        kinds.push_back({{"kind", TensorKind_Name(kind.kind())},
+                         {"num_tensors", kind.num_tensors()},
+                         {"num_failures", kind.num_different()}});
+        StateSummary& state = dump.states.emplace_back();
+        state = {
+            random() % 2 == 0 ? StateKind::kWeights : StateKind::kRandom, any(), any(), any(), any(), {}};
+        states.push_back({{"kind", std::string(Name(state.kind))},
+                          {"num_values", state.num_values},
+                          {"num_failures", state.num_failures},
+                          {"num_missing", state.num_missing},
+                          {"num_extra", state.num_extra}});
+      }
+      for (const NamedComparison& failure : dump.failures) failures.push_back(JsonOf(failure));
+      dumps.push_back(
+          {{"iteration", dump.iteration ? Json(*dump.iteration) : Json()},
+           {"rank", dump.rank ? Json(*dump.rank) : Json()},
+           {"verdict", std::string(Name(dump.verdict))},
+           {"num_tensors", dump.num_tensors},
+           {"num_bitwise_equal", dump.num_bitwise_equal},
+           {"num_failures", dump.num_failures},
+           {"kinds", kinds},
+           {"states", states},
+           {"failures", failures},
+           {"largest_difference", dump.largest_difference ? JsonOf(*dump.largest_difference) : Json()}});
+    }
+    const DumpSummary* const first = comparison.first_divergence();
+    const Json expected = {
+        {"reference", comparison.reference},
+        {"current", comparison.current},
+        {"verdict", std::string(Name(comparison.verdict()))},
+        {"notes", comparison.notes},
+        {"problems", comparison.problems},
+        {"first_divergence",
+         first == nullptr ? Json() : dumps.at(static_cast<size_t>(first - comparison.dumps.data()))},
+        {"dumps", dumps}};
+    EXPECT_EQ(Json::parse(ToJson(comparison)), expected) << trial;
+  }
 }
 
 TEST(ToJUnitXml, NamesEachDumpAndWhatIsMissing) {
