@@ -25,7 +25,6 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
-using testing::ElementsAreArray;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -47,19 +46,6 @@ std::string MakeRun(const std::string& name, int rank_changed, int iteration_cha
   return run;
 }
 
-TEST(Calibrate, ATensorsToleranceIsThatOfTheIteration) {
-  const std::vector<std::string> runs = {MakeRun("a", 0, 15, 0.25f), MakeRun("b", 1, 0, 0.5f)};
-  const auto calibration = Calibrate(runs, 2);
-  ASSERT_TRUE(calibration.ok()) << calibration.status();
-  const Tolerances& tolerances = calibration->tolerances;
-  EXPECT_THAT(tolerances.iterations(), ElementsAreArray(kIterations));
-  ASSERT_EQ(tolerances.tensors_size(), 1);
-  EXPECT_EQ(tolerances.tensors(0).path(), "weights");
-  EXPECT_EQ(tolerances.tensors(0).noise(), 0.5);
-  // The dumps beside it have as much.
-  EXPECT_THAT(tolerances.tensors(0).atol_at(), ElementsAre(1, 1, 0.5, 0.5));
-}
-
 TEST(Calibrate, WhatItWritesIsWhatACheckReadsAndNames) {
   const std::vector<std::string> runs = {MakeRun("a", 0, 15, 0.25f), MakeRun("b", 1, 0, 0)};
   const std::string path = testing::TempDir() + "tolerances.textproto";
@@ -77,12 +63,6 @@ TEST(Calibrate, WhatItWritesIsWhatACheckReadsAndNames) {
   const CrossCheckVerdict early = check("early", 0, 1e-5f);
   EXPECT_EQ(early.outcome(), DIFFERENT);
   EXPECT_THAT(FormatVerdict(early), HasSubstr("(atol 2.87e-06 of " + path + ")"));
-}
-
-TEST(Calibrate, RunsThatAreAllEqualCalibrateNothing) {
-  const absl::Status status = Calibrate({MakeRun("a", 0, 0, 0), MakeRun("b", 0, 0, 0)}).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("equal bit for bit, which calibrates nothing"));
 }
 
 TEST(Calibrate, ARunThatIsAnotherBitForBitDoesNotCount) {
@@ -121,22 +101,6 @@ TEST(Calibrate, EachRunIsLeftOutInTurnAndRaisesTheFactorOfItsTensor) {
   EXPECT_DOUBLE_EQ(calibration->tolerances.tensors(0).factor(), FactorFor(4) * calibration->left_out[3].part);
   // A factor that is given stays.
   EXPECT_EQ(Calibrate(runs, FactorFor(3))->tolerances.tensors(0).factor(), 0);
-}
-
-TEST(Calibrate, ARunThatIsNoneOfTheRepetitionsIsRefusedByName) {
-  const absl::Status far = Calibrate({MakeRun("a", 0, 5, 0.25f), MakeRun("b", 0, 5, 0.5f),
-                                      MakeRun("c", 0, 5, 0.375f), MakeRun("d", 0, 5, 16)})
-                               .status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(far)) << far;
-  EXPECT_THAT(std::string(far.message()),
-              AllOf(HasSubstr("_d differs from the others by 8.98 times"),
-                    HasSubstr("from iteration 5 on, in weights"), Not(HasSubstr("_a differs"))));
-  const absl::Status alone =
-      Calibrate({MakeRun("a", 0, 5, 0.25f, 1), MakeRun("b", 0, 5, 0.5f), MakeRun("c", 0, 5, 0.375f)})
-          .status();
-  EXPECT_THAT(std::string(alone.message()),
-              HasSubstr("_a differs from the others by what they, equal bit for bit, do not allow, from "
-                        "iteration 0 on, in step"));
 }
 
 TEST(Calibrate, NaNInAllRunsIsNoDifference) {
@@ -390,33 +354,38 @@ TEST(Calibrate, TensorsWithoutElementsHaveNoTolerance) {
               AllOf(HasSubstr("image, many"), Not(HasSubstr("equal bit for bit"))));
 }
 
-TEST(Calibrate, TextsThatDifferAreNoNoise) {
-  std::vector<std::string> runs;
+TEST(Calibrate, RunsThatAreNoRepetitionsAreRefused) {
+  const std::string run = MakeRun("run", 0, 0, 0), longer = MakeRun("longer", 0, 0, 0),
+                    shorter = MakeRun("shorter", 0, 0, 0);
+  crosscheck::WriteDumpForTest(longer, 0, 0, {1, 2, 4, 8});
+  std::filesystem::remove_all(DumpsDirectory(shorter, 1) + "/5");
+  std::vector<std::string> texts;
   for (const std::string schedule : {"cosine", "linear"}) {
-    runs.push_back(crosscheck::MakeRunForTest(schedule, 1));
-    const double loss = static_cast<double>(runs.size());
-    crosscheck::WriteTreeForTest(runs.back(), 0, 0,
+    texts.push_back(crosscheck::MakeRunForTest(schedule, 1));
+    const double loss = static_cast<double>(texts.size());
+    crosscheck::WriteTreeForTest(texts.back(), 0, 0,
                                  ValueMap{{"loss", loss}, {"schedule", schedule}, {"warmup", schedule}});
   }
-  EXPECT_THAT(std::string(Calibrate(runs).status().message()),
-              HasSubstr(R"(schedule: mismatch: reference "cosine", current "linear")"));
-}
-
-TEST(Calibrate, RunsThatAreNoRepetitionsAreRefused) {
-  const std::string run = MakeRun("a", 0, 0, 0);
-  const std::string nan = MakeRun("nan", 1, 5, std::nanf(""));
-  EXPECT_THAT(std::string(Calibrate({run, nan}).status().message()),
-              HasSubstr("rank 1, iteration 5: no repetitions of one training: weights: NaN"));
-
-  const std::string longer = MakeRun("longer", 0, 0, 0);
-  crosscheck::WriteDumpForTest(longer, 0, 0, {1, 2, 4, 8});
-  EXPECT_THAT(std::string(Calibrate({run, longer}).status().message()), HasSubstr("shape"));
-
-  const std::string shorter = MakeRun("shorter", 0, 0, 0);
-  std::filesystem::remove_all(DumpsDirectory(shorter, 1) + "/5");
-  const absl::Status status = Calibrate({run, shorter}).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("iteration 5"));
+  const std::string a = MakeRun("a", 0, 5, 0.25f), b = MakeRun("b", 0, 5, 0.5f),
+                    c = MakeRun("c", 0, 5, 0.375f);
+  using Case = std::pair<std::vector<std::string>, testing::Matcher<std::string>>;
+  for (const auto& [runs, said] : std::vector<Case>{
+           {{run, MakeRun("equal", 0, 0, 0)}, HasSubstr("equal bit for bit, which calibrates nothing")},
+           {{run, MakeRun("nan", 1, 5, std::nanf(""))},
+            HasSubstr("rank 1, iteration 5: no repetitions of one training: weights: NaN")},
+           {{run, longer}, HasSubstr("shape")},
+           {{run, shorter}, HasSubstr("iteration 5")},
+           {texts, HasSubstr(R"(schedule: mismatch: reference "cosine", current "linear")")},
+           {{a, b, c, MakeRun("far", 0, 5, 16)},
+            AllOf(HasSubstr("_far differs from the others by 8.98 times"),
+                  HasSubstr("from iteration 5 on, in weights"), Not(HasSubstr("_a differs")))},
+           {{MakeRun("alone", 0, 5, 0.25f, 1), b, c},
+            HasSubstr("_alone differs from the others by what they, equal bit for bit, do not allow, from "
+                      "iteration 0 on, in step")}}) {
+    const absl::Status status = Calibrate(runs).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), said);
+  }
   EXPECT_TRUE(absl::IsNotFound(Calibrate({run, run + "/nothing"}).status()));
 }
 
