@@ -249,12 +249,21 @@ TEST(ExcessOfIncrement, OfWhatAddsNothingOrIsNoUpdateNothingIsKnown) {
 }
 
 TEST(FindLoneUpdate, IsNoneWhereAnOperationMayMakeWhatItMakes) {
-  const WrittenOp both = {"both", {}, {{{1}}}}, update = {"adam", {}, {{{1, 2}}}, OpRole::kUpdate};
-  for (const size_t count : {1, 2, 3}) {
-    const WrittenOp other = {"fused", {}, {{Elements(count, 7)}}};
-    const LoggedOps a = LogOps({{both, update}, {both, update}}), b = LogOps({{both, update}, {both, other}});
-    std::string first_in_last;
-    EXPECT_EQ(FindLoneUpdate(AlignOps(a, b), first_in_last).has_value(), count != 2) << count;
+  const auto tensor = [](size_t count) { return WrittenTensor{Elements(count, 7)}; };
+  const WrittenOp both = {"both", {}, {tensor(1)}},
+                  update = {"adam", {tensor(3)}, {tensor(1), tensor(2)}, OpRole::kUpdate};
+  for (const OpRole role : {OpRole::kOperation, OpRole::kUpdate}) {
+    for (const size_t read : {1, 2, 3, 4}) {
+      for (const size_t made : {1, 2, 3, 4}) {
+        const WrittenOp other = {"fused", {tensor(read)}, {tensor(4), tensor(made)}, role};
+        const LoggedOps a = LogOps({{both, update}, {both, update}}),
+                        b = LogOps({{both, update}, {both, other}});
+        std::string first_in_last;
+        const bool may_stand_for = role == OpRole::kUpdate || made <= 2;
+        EXPECT_EQ(FindLoneUpdate(AlignOps(a, b), first_in_last).has_value(), !may_stand_for)
+            << read << " " << made;
+      }
+    }
   }
 }
 
