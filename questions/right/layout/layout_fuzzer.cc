@@ -1,8 +1,7 @@
 // Layout files: whatever they say, two runs are compared by them or it is said why not.
 //
-//   bazel run --config=fuzz //questions/right/layout:layout_fuzzer --
-//   $PWD/questions/right/layout/fuzz_corpus \
-//     -max_total_time=600
+//   bazel run --config=fuzz //questions/right/layout:layout_fuzzer -- \
+//     $PWD/questions/right/layout/fuzz_corpus -max_total_time=600
 
 #include <unistd.h>
 
