@@ -95,18 +95,18 @@ class Maker {
       }
     }
     FindStages();
-    if (static_cast<int>(samples_.size()) < world_size) {
+    if (const int num_missing = world_size - static_cast<int>(samples_.size()); num_missing > 0) {
       job_.incomplete = true;
       std::vector<std::string> missing;
       std::set<int> there;
       for (const IterationSample& sample : samples_) there.insert(sample.rank());
-      constexpr size_t kMaxNamed = 8;
+      constexpr int kMaxNamed = 8;
       for (int rank = 0; rank < world_size && missing.size() < kMaxNamed; ++rank) {
         if (there.count(rank) == 0) missing.push_back(absl::StrCat(rank));
       }
-      job_.notes.push_back(absl::StrCat(world_size - static_cast<int>(samples_.size()), " of ", world_size,
+      job_.notes.push_back(absl::StrCat(num_missing, " of ", world_size,
                                         " ranks left no iterations: ", absl::StrJoin(missing, ", "),
-                                        missing.size() == kMaxNamed ? ", ..." : ""));
+                                        num_missing > kMaxNamed ? ", ..." : ""));
     }
   }
 
