@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
@@ -104,6 +105,31 @@ TEST(CompareCommand, EachFlagChangesWhatIsEqual) {
                                                 {a, b(off), "--format", "xml"}}) {
     EXPECT_EQ(exit_code(wrong), -2);
   }
+}
+
+TEST(CompareCommand, AGuessOfNamesIsNoPassUntilSomebodyLooksAtItsRules) {
+  std::string paths[2];
+  for (const bool is_b : {false, true}) {
+    const std::string header =
+        absl::StrCat("{\"", is_b ? "y.w" : "x.w", R"(":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})");
+    paths[is_b] = testing::TempDir() + (is_b ? "/b.safetensors" : "/a.safetensors");
+    const std::string size = std::string(1, static_cast<char>(header.size())) + std::string(7, '\0');
+    ASSERT_TRUE(WriteFileAtomically(paths[is_b], size + header + "elements").ok());
+  }
+  const std::string rules = testing::TempDir() + "/rules.textproto";
+  const auto [exit_code, text] = crosscheck::RunForTest(
+      &AddCompareCommand, {"compare", paths[0], paths[1], "--bitwise", "--guess-names", rules});
+  EXPECT_EQ(exit_code, 2) << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("weights equal (1)"),
+                          HasSubstr("which tensors go together was guessed: 1 by equal elements. A guess is "
+                                    "no pass: look at the rules in " +
+                                    rules + ", then compare with --names " + rules)));
+  EXPECT_THAT(ReadFile(rules).value(),
+              StartsWith("# A guess of `ott compare`, by which tensors went together: "
+                         "1 by equal elements.\n# Look at each rule"));
+  const auto [kept, said] = crosscheck::RunForTest(
+      &AddCompareCommand, {"compare", paths[0], paths[1], "--bitwise", "--names", rules});
+  EXPECT_EQ(kept, 0) << said;
 }
 
 }  // namespace
