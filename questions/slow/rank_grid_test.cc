@@ -19,7 +19,10 @@
 #include "ott/core/base/file.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/answer/display_text.h"
+#include "ott/questions/answer/picture.h"
 #include "ott/questions/right/crosscheck/command_for_test.h"
+#include "ott/questions/slow/rank_grid_picture.h"
 #include "ott/questions/slow/slow_question.h"
 #include "ott/questions/slow/stats_command.h"
 #include "ott/questions/waiting/waiting_question.h"
@@ -240,6 +243,155 @@ TEST(RankGrid, IsWhatEachRankDidInEachIteration) {
         EXPECT_EQ(of.rows(rank), known_row->second);
       }
     }
+  }
+}
+
+// Beyond so many ranks or iterations, neighbours share a row or a column, of the ranks the longest mean.
+TEST(RankGrid, OfManyRanksAndIterationsNeighboursShareACell) {
+  std::mt19937 random(1);
+  for (const int world_size : {16, 257, 1000}) {
+    for (const int num_values : {157, 401, 900}) {
+      const int64_t stride = 1 + static_cast<int64_t>(random() % 3), first = 50;
+      std::vector<StopwatchStats> ranks(world_size);
+      for (int rank = 0; rank < world_size; ++rank) {
+        ranks[rank].set_rank(rank);
+        ranks[rank].set_host(absl::StrCat("n", rank));
+        ranks[rank].set_num_measured_iters(stride * num_values);
+        ranks[rank].mutable_iteration_series()->set_stride(stride);
+        for (int i = 0; i < num_values; ++i)
+          ranks[rank].mutable_iteration_series()->add_seconds(static_cast<float>(Seconds(random)));
+      }
+      RankGridBuilder builder(world_size, ranks[0], first);
+      for (const StopwatchStats& stats : ranks) builder.Add(stats);
+      const RankGrid grid = builder.Finish();
+      ASSERT_EQ(grid.rows.size(), std::min(world_size, 256));
+      ASSERT_EQ(grid.columns.size(), std::min({num_values, 400, 40000 / std::min(world_size, 256)}));
+      int next_rank = 0;
+      for (size_t row = 0; row < grid.rows.size(); ++row) {
+        EXPECT_EQ(grid.rows[row].first(), next_rank);
+        EXPECT_EQ(grid.rows[row].host(), absl::StrCat("n", next_rank));
+        next_rank = grid.rows[row].last() + 1;
+        int64_t next_iteration = first;
+        for (size_t column = 0; column < grid.columns.size(); ++column) {
+          const GridColumn& of = grid.columns[column];
+          ASSERT_EQ(of.first(), next_iteration);
+          next_iteration = of.last() + 1;
+          double longest = 0;
+          for (int rank = grid.rows[row].first(); rank < next_rank; ++rank) {
+            double sum = 0;
+            for (int64_t i = of.first(); i <= of.last(); i += stride)
+              sum += ranks[rank].iteration_series().seconds(static_cast<int>((i - first) / stride));
+            longest =
+                std::max(longest, sum / static_cast<double>((of.last() - of.first() + stride) / stride));
+          }
+          ASSERT_DOUBLE_EQ(grid.work[row * grid.columns.size() + column], longest);
+        }
+        EXPECT_EQ(next_iteration, first + stride * num_values);
+      }
+      EXPECT_EQ(next_rank, world_size);
+    }
+  }
+}
+
+TEST(RankGridPicture, ShowsTheGridAndSaysWhatItLeavesOut) {
+  std::mt19937 random(1);
+  const auto below = [&](int bound) { return static_cast<int>(random() % static_cast<uint32_t>(bound)); };
+  // Microseconds, or not known.
+  const auto time = [&] { return below(4) == 0 ? std::nan("") : 1e-6 * below(9000); };
+  const auto shade = [](double seconds) {
+    return std::isnan(seconds) ? Json() : Json(std::round(1e6 * seconds));
+  };
+  const auto draw = [](const auto& messages) {
+    Json drawn = Json::array();
+    for (const auto& message : messages) drawn.push_back(DrawMessage(message));
+    return drawn;
+  };
+  for (int trial = 0; trial < 200; ++trial) {
+    RankGrid grid;
+    const std::vector<int> named(below(3), below(4));
+    Json work = Json::array(), waiting = Json::array(), scopes = Json::array();
+    std::vector<double> means;
+    int num_ranks = 0;
+    for (int rows = 1 + below(3); rows > 0; --rows) {
+      GridRow& row = grid.rows.emplace_back();
+      row.set_first(num_ranks);
+      row.set_last(num_ranks + below(2));
+      row.set_host(absl::StrCat("n", num_ranks));
+      num_ranks = row.last() + 1;
+    }
+    for (int columns = 1 + below(3); columns > 0; --columns) {
+      grid.columns.emplace_back().set_mean(time());
+      grid.columns.back().set_longest(time());
+      grid.columns.back().set_last(below(9));
+      if (!std::isnan(grid.columns.back().mean())) means.push_back(grid.columns.back().mean());
+      for (size_t row = 0; row < grid.rows.size(); ++row) {
+        work.push_back(shade(grid.work.emplace_back(time())));
+        waiting.push_back(shade(grid.waiting.emplace_back(time())));
+      }
+    }
+    for (int outliers = below(3); outliers > 0; --outliers) grid.outliers.emplace_back().set_rank(below(9));
+    for (int left = below(3); left > 0; --left) {
+      GridScope& scope = grid.scopes.emplace_back();
+      scope.set_seconds(time());
+      scope.set_ranks(below(9));
+      Json drawn = DrawMessage(scope);
+      for (int row = below(3); row > 0; --row) {
+        scope.add_rows(time());
+        drawn["rows"].push_back(shade(scope.rows().at(scope.rows_size() - 1)));
+      }
+      scopes.push_back(drawn);
+    }
+    grid.outlier_limit = time();
+    grid.num_outliers = static_cast<int64_t>(grid.outliers.size()) + below(2);
+    grid.num_scopes_left_out = below(3);
+    grid.num_iterations = static_cast<int64_t>(grid.columns.size()) - 1 + below(3);
+    grid.stride = 1 + below(2);
+    Document document;
+    AddRankGrid(grid, named, &document);
+    const Json columns = draw(grid.columns);
+    EXPECT_EQ(
+        document.pictures["iterations"].dump(),
+        Json({{"columns", columns},
+              {"outlier_limit", std::isnan(grid.outlier_limit) ? Json() : Json(Rounded(grid.outlier_limit))},
+              {"num_outliers", grid.num_outliers},
+              {"outliers", draw(grid.outliers)}})
+            .dump());
+    EXPECT_EQ(document.pictures["heat_map"].dump(), Json({{"rows", draw(grid.rows)},
+                                                          {"columns", columns},
+                                                          {"named", named},
+                                                          {"unit", 1e-6},
+                                                          {"work", work},
+                                                          {"waiting", waiting}})
+                                                        .dump());
+    EXPECT_EQ(document.pictures.contains("time_tree"), !grid.scopes.empty());
+    if (!grid.scopes.empty()) {
+      double sum = 0;
+      for (const double mean : means) sum += mean;
+      EXPECT_EQ(
+          document.pictures["time_tree"].dump(),
+          Json({{"iteration_seconds", means.empty() ? 0.0 : Rounded(sum / static_cast<double>(means.size()))},
+                {"unit", 1e-6},
+                {"scopes", scopes}})
+              .dump());
+    }
+    std::vector<std::string> thinned;
+    const auto expect = [&](bool is_so, const std::string& text) {
+      if (is_so) thinned.push_back(text);
+    };
+    const size_t num_rows = grid.rows.size(), num_columns = grid.columns.size();
+    expect(num_ranks > static_cast<int>(num_rows),
+           absl::StrCat(num_ranks, " ranks share ", num_rows,
+                        " rows of the heat map: a row shows the longest mean of a rank in it"));
+    expect(
+        grid.num_iterations > static_cast<int64_t>(num_columns),
+        absl::StrCat(grid.num_iterations, " iterations share ", num_columns, " columns, which show means"));
+    expect(grid.stride > 1, "the ranks kept the times of every 2th iteration");
+    expect(grid.num_outliers > static_cast<int64_t>(grid.outliers.size()),
+           absl::StrCat("of ", grid.num_outliers, " outliers the ", grid.outliers.size(),
+                        " longest are listed"));
+    expect(grid.num_scopes_left_out > 0,
+           absl::StrCat(grid.num_scopes_left_out, " shorter measurements are left out of the tree"));
+    EXPECT_EQ(document.thinned, thinned);
   }
 }
 
