@@ -29,7 +29,8 @@ TEST(GroupsOfRanks, AreThoseAlongTheAxesAndEntriesAlongTheSameHaveTheirOwn) {
       work_differs_along: 'stage'
       collective_groups { along: 'data' measurements: [ 'a', 'b' ] }
       collective_groups { along: [ 'data', 'stage' ] measurements: 'c' }
-      collective_groups { along: 'data' measurements: 'd' })"),
+      collective_groups { along: 'data' measurements: 'd' }
+      collective_groups { along: 'data' measurements: 'e' })"),
                                     meshes);
   ASSERT_TRUE(groups.ok()) << groups.status();
   EXPECT_THAT(groups->like_work,
@@ -39,7 +40,8 @@ TEST(GroupsOfRanks, AreThoseAlongTheAxesAndEntriesAlongTheSameHaveTheirOwn) {
     const std::string group = std::to_string(rank % 3);  // ranks 1 and 4 have one
     EXPECT_THAT(groups->collective_groups[rank],
                 UnorderedElementsAre(Pair("a", "data/" + group), Pair("b", "data/" + group),
-                                     Pair("c", "data+stage/0"), Pair("d", "data#2/" + group)));
+                                     Pair("c", "data+stage/0"), Pair("d", "data#2/" + group),
+                                     Pair("e", "data#3/" + group)));
   }
   EXPECT_THAT(GroupsOfRanks(StopwatchConfig(), meshes)->like_work, ElementsAre("", "", "", "", "", ""));
 }
