@@ -71,7 +71,11 @@ TEST(Answer, ItsJsonHasAllFieldsAndTheEvidenceByTheNamesOfItsMessage) {
     EXPECT_EQ(TextOf(answer), absl::StrJoin(sentences, "\n"));
     for (size_t i = random() % 3; i > 0; --i)
       answer.add_pictures(pictures.emplace_back(absl::StrCat("p", i)));
-    for (size_t i = random() % 3; i > 0; --i) answer.add_ranks(ranks.emplace_back(random() % 9));
+    for (size_t i = random() % 6; i > 0; --i) {
+      const int rank = static_cast<int>(random() % 4);
+      NameRank(rank, &answer);
+      if (std::count(ranks.begin(), ranks.end(), rank) == 0) ranks.push_back(rank);
+    }
     for (size_t i = random() % 3; i > 0; --i) {
       AddNext({"hang", absl::StrCat(i)}, &answer);
       next.push_back(absl::StrCat("ott hang ", i));
@@ -168,18 +172,47 @@ TEST(Answer, AnErrorIsPrintedEscapedAndCouldNotTell) {
   EXPECT_EQ(FinishCommand("hang", 1), 1);
 }
 
-TEST(Picture, HasTheNamesOfItsMessageAndNullForWhatIsNotKnown) {
+// Draws a message that holds others, to so many levels.
+PictureForTest AnyPicture(std::mt19937& random, int levels, Json* expected) {
+  const auto below = [&](uint32_t bound) { return static_cast<int>(random() % bound); };
   PictureForTest message;
-  message.set_not_finite(std::nan(""));
-  message.set_seconds(1.0 / 3);
-  message.set_name("a\n");
-  message.add_parts()->set_kind(PictureForTest::BLAMED);
-  message.add_ranks(3);
-  EXPECT_EQ(
-      DrawMessage(message).dump(),
-      R"({"seconds":0.33333,"not_finite":null,"absent":null,"name":"a\\n","ranks":[3],"kind":"UNKNOWN",)"
-      R"("parts":[{"seconds":0.0,"not_finite":0.0,"absent":null,"name":"","ranks":[],"kind":"BLAMED","parts":[],)"
-      R"("part":null}],"part":null})");
+  const double seconds = below(999) / 1000.0, not_finite = below(2) == 0 ? std::nan("") : 0.5;
+  message.set_seconds(seconds);
+  message.set_not_finite(not_finite);
+  *expected = {{"seconds", seconds},     {"not_finite", std::isnan(not_finite) ? Json() : Json(not_finite)},
+               {"absent", Json()},       {"name", absl::StrCat("a", below(9), "\\n")},
+               {"ranks", Json::array()}, {"kind", "UNKNOWN"},
+               {"parts", Json::array()}, {"part", Json()}};
+  Json& drawn = *expected;
+  message.set_name(drawn.at("name").get<std::string>().substr(0, 2) + "\n");
+  if (below(2) == 0) {
+    message.set_absent(below(3));
+    drawn["absent"] = message.absent();
+  }
+  if (below(2) == 0) {
+    message.set_kind(PictureForTest::BLAMED);
+    drawn["kind"] = "BLAMED";
+  }
+  for (int left = below(4); left > 0; --left) {
+    message.add_ranks(below(9));
+    drawn["ranks"].push_back(*message.ranks().rbegin());
+  }
+  for (int left = levels == 0 ? 0 : below(4); left > 0; --left)
+    *message.add_parts() = AnyPicture(random, levels - 1, &drawn["parts"].emplace_back());
+  if (levels > 0 && below(2) == 0) *message.mutable_part() = AnyPicture(random, levels - 1, &drawn["part"]);
+  return message;
+}
+
+TEST(Picture, HasTheNamesOfItsMessageAndNullForWhatIsNotKnown) {
+  std::mt19937 random(4);
+  for (int trial = 0; trial < 200; ++trial) {
+    Json expected;
+    const PictureForTest message = AnyPicture(random, 2, &expected);
+    EXPECT_EQ(DrawMessage(message).dump(), expected.dump());
+  }
+  PictureForTest third;
+  third.set_seconds(1.0 / 3);
+  EXPECT_EQ(DrawMessage(third).at("seconds").dump(), "0.33333");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/no_threads_for_test.h"
 #include "ott/dist/comm/communicator.h"
@@ -62,6 +63,32 @@ TEST(RecorderExchange, TurnsAreAnsweredAndVerdictsArrive) {
     }
   }
   EXPECT_EQ(verdicts, (std::vector<std::string>{"rank 3 stands", ""}));
+}
+
+TEST(RecorderExchange, WhoIsOfNoRankOrSaysTooMuchGetsNoAnswer) {
+  const std::unique_ptr<Communicator> ranks = CreateLocalCommunicator();
+  int num_asked = 0;
+  RecorderExchange::Answers answers;
+  answers.recorder = [&] { return absl::StrCat(++num_asked); };
+  answers.take_turn = [&] { return ++num_asked > 0; };
+  answers.set_verdict = [&](const std::string& /*verdict*/) { ++num_asked; };
+  const auto soon = [] { return Deadline::After(std::chrono::seconds(10)); };
+  const auto exchange = RecorderExchange::Start(*ranks, std::move(answers), soon());
+  ASSERT_TRUE(exchange.ok()) << exchange.status();
+  const sockaddr_storage address = ListeningAddress();
+  for (const uint64_t kind : {'r', 't', 'v'}) {
+    const int stranger = socket(address.ss_family, SOCK_STREAM, 0);
+    ASSERT_EQ(connect(stranger, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    const uint64_t question[] = {/*token=*/1, kind, /*num_bytes=*/0};
+    ASSERT_EQ(send(stranger, question, sizeof(question), 0), sizeof(question));
+    char answer = 0;
+    EXPECT_EQ(recv(stranger, &answer, 1, 0), 0);
+    close(stranger);
+  }
+  EXPECT_FALSE((*exchange)->SendVerdict(0, std::string((64 << 20) + 1, 'x'), soon()).ok());
+  EXPECT_EQ(num_asked, 0);
+  EXPECT_TRUE((*exchange)->SendVerdict(0, std::string(64 << 20, 'x'), soon()).ok());
+  EXPECT_EQ(num_asked, 1);
 }
 
 TEST(RecorderExchange, WithoutAThreadItSaysThatItDoesNotListen) {
