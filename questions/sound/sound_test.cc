@@ -6,9 +6,12 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,8 +30,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 using ::testing::UnorderedElementsAreArray;
 
 SoundRecord MakeRecord() {
@@ -54,27 +55,10 @@ SoundRecord RecordOf(std::vector<std::string> values, bool is_distinct = false) 
   return record;
 }
 
-SoundRecord RecordWith(int64_t iteration, const std::string& name) {
-  SoundRecord record = MakeRecord();
-  SoundFinding* const finding = record.add_findings();
-  finding->set_rule("rates");
-  finding->set_iteration(iteration);
-  finding->add_names(name);
-  return record;
-}
-
 SoundRecord ResultsOf(const std::string& name, std::vector<std::string> values) {
   SoundRecord record = RecordOf(std::move(values));
   record.mutable_facts(0)->set_name(name);
   record.mutable_facts(0)->set_is_result(true);
-  return record;
-}
-
-SoundRecord SumOf(std::string value) {
-  SoundRecord record = RecordOf({std::move(value)});
-  record.mutable_facts(0)->set_is_sum(true);
-  record.mutable_facts(0)->add_group(0);
-  record.mutable_facts(0)->add_group(1);
   return record;
 }
 
@@ -92,12 +76,6 @@ TEST(Sound, ARankWithoutARecordIsNotSound) {
   }
 }
 
-TEST(Sound, NothingLookedAtIsNotSound) {
-  SoundRecord record = MakeRecord();
-  record.mutable_rules(0)->set_num_checks(0);
-  EXPECT_EQ(JudgeSound({{0, record}}, 1, {}).kind(), SoundVerdict::CANNOT_TELL);
-}
-
 TEST(Sound, RulesThatHoldAreSoundAndWhatWasNotCheckedIsSaid) {
   SoundRecord record = MakeRecord();
   record.add_rules()->set_name("modes");
@@ -107,54 +85,6 @@ TEST(Sound, RulesThatHoldAreSoundAndWhatWasNotCheckedIsSaid) {
   EXPECT_EQ(ToText(verdict),
             "sound in what was checked: 1 rule, 4 iterations, 1 rank\n"
             "not checked: modes: torch.compile() shows no modules\n");
-}
-
-TEST(Sound, TheSameFindingOfSeveralRanksIsOne) {
-  const SoundVerdict verdict =
-      JudgeSound({{0, RecordWith(1, "w")}, {1, RecordWith(1, "w")}, {2, MakeRecord()}}, 3, {});
-  ASSERT_EQ(verdict.findings_size(), 1);
-  EXPECT_THAT(verdict.findings(0).ranks(), ElementsAre(0, 1));
-  EXPECT_THAT(ToText(verdict), HasSubstr("rates since iteration 1 on ranks 0, 1: w\n  Rates are equal.\n"));
-}
-
-TEST(Sound, FindingsOfAnotherRuleIterationPlaceOrNameAreOthers) {
-  for (const bool is_first : {true, false}) {
-    using Change = void (*)(SoundFinding&);
-    for (const Change change : {Change([](SoundFinding& finding) { finding.set_rule("sums"); }),
-                                Change([](SoundFinding& finding) { finding.set_iteration(2); }),
-                                Change([](SoundFinding& finding) { finding.set_place("step.py"); }),
-                                Change([](SoundFinding& finding) { finding.set_names(0, "x"); })}) {
-      SoundRecord one = RecordWith(1, "w"), other = RecordWith(1, "w");
-      change(*(is_first ? one : other).mutable_findings(0));
-      EXPECT_EQ(JudgeSound({{0, one}, {1, other}}, 2, {}).findings_size(), 2);
-    }
-  }
-}
-
-TEST(Sound, FindingsComeInOrderOfIterations) {
-  const SoundVerdict verdict = JudgeSound({{0, RecordWith(7, "late")}, {1, RecordWith(2, "early")}}, 2, {});
-  ASSERT_EQ(verdict.findings_size(), 2);
-  EXPECT_EQ(verdict.findings(0).names(0), "early");
-}
-
-TEST(Sound, WhereAllRulesAreSilencedItCannotBeTold) {
-  SoundConfig config;
-  config.add_silence("rates");
-  EXPECT_EQ(JudgeSound({{0, RecordWith(1, "w")}}, 1, config).kind(), SoundVerdict::CANNOT_TELL);
-}
-
-TEST(Sound, ASilencedRuleIsNotBrokenAndIsNamed) {
-  SoundConfig config;
-  config.add_silence("rates");
-  SoundRecord record = RecordWith(1, "w");
-  *record.add_facts() = RecordOf({"2"}).facts(0);
-  SoundRule* const other = record.add_rules();
-  other->set_name("modes");
-  other->set_num_checks(4);
-  const SoundVerdict verdict = JudgeSound({{0, record}, {1, RecordOf({"1"})}}, 2, config);
-  EXPECT_EQ(verdict.kind(), SoundVerdict::SOUND);
-  EXPECT_THAT(ToText(verdict), HasSubstr("sound in what was checked: 1 rule,"));
-  EXPECT_THAT(ToText(verdict), HasSubstr("silenced: rates"));
 }
 
 TEST(Sound, OfListsTheFindingHasThePartsThatDiffer) {
@@ -167,8 +97,105 @@ TEST(Sound, OfListsTheFindingHasThePartsThatDiffer) {
   EXPECT_EQ(seen("lr 1, decay 2", "lr 1"), "rank 1: lr 1; ranks 0, 2: lr 1, decay 2");
 }
 
-// The definition: of the iterations that all ranks have, the first in which they differ; to blame are those
-// that are not with the majority, or all.
+// The definition: to blame are the ranks that are not with the majority, or all.
+struct Minority {
+  std::vector<int> ranks;
+  std::string seen;
+};
+
+Minority MinorityOf(const std::map<std::string, std::vector<int>>& ranks_of, const std::string& after = "") {
+  Minority minority;
+  size_t num_ranks = 0, most = 0;
+  for (const auto& [value, ranks] : ranks_of) {
+    num_ranks += ranks.size();
+    most = std::max(most, ranks.size());
+  }
+  const bool has_majority = 2 * most > num_ranks;
+  for (const auto& [value, ranks] : ranks_of) {
+    absl::StrAppend(&minority.seen, minority.seen.empty() ? "" : "; ", ranks.size() == 1 ? "rank " : "ranks ",
+                    absl::StrJoin(ranks, ", "), ": ", value);
+    if (!has_majority || ranks.size() < most)
+      minority.ranks.insert(minority.ranks.end(), ranks.begin(), ranks.end());
+  }
+  std::sort(minority.ranks.begin(), minority.ranks.end());
+  absl::StrAppend(&minority.seen, after,
+                  has_majority ? "" : " (no majority: none of them is to blame by itself)");
+  return minority;
+}
+
+TEST(Sound, WhatEachRankFoundIsJoinedAndWhatNoneLookedAtIsSaid) {
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 1000; ++trial) {
+    const int num_ranks = 1 + static_cast<int>(random() % 4);
+    const std::string silenced = random() % 3 == 0 ? "b" : "none";
+    SoundConfig config;
+    config.add_silence(silenced);
+    std::map<int, SoundRecord> records;
+    std::vector<int> missing;
+    std::map<std::tuple<int64_t, std::string, std::string, std::string>, std::set<int>> ranks_of;
+    std::map<std::string, SoundRule> rules;
+    int64_t num_iterations = 9;
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      if (random() % 6 == 0) {
+        missing.push_back(rank);
+        continue;
+      }
+      SoundRecord& record = records[rank];
+      record.set_num_iterations(1 + random() % 5);
+      num_iterations = std::min(num_iterations, record.num_iterations());
+      for (const char* const name : {"a", "b"}) {
+        if (random() % 4 == 0) continue;
+        SoundRule& rule = *record.add_rules();
+        rule.set_name(name);
+        rule.set_num_checks(random() % 3);
+        if (random() % 4 == 0) rule.set_not_checked(absl::StrCat("was off on rank ", rank));
+        SoundRule& of_all = rules[name];
+        of_all.set_num_checks(silenced == name ? 0 : std::max(of_all.num_checks(), rule.num_checks()));
+        if (of_all.not_checked().empty()) of_all.set_not_checked(rule.not_checked());
+      }
+      for (size_t left = random() % 4 == 0 ? random() % 4 : 0; left > 0; --left) {
+        SoundFinding& finding = *record.add_findings();
+        finding.set_rule(random() % 2 == 0 ? "a" : "b");
+        finding.set_iteration(random() % 2);
+        finding.set_place(random() % 2 == 0 ? "" : "step.py");
+        finding.add_names(random() % 2 == 0 ? "v" : "w");
+        if (silenced == finding.rule()) continue;
+        ranks_of[{finding.iteration(), finding.rule(), finding.place(), finding.names(0)}].insert(rank);
+      }
+    }
+    const SoundVerdict verdict = JudgeSound(records, num_ranks, config);
+    EXPECT_EQ(verdict.num_ranks(), num_ranks);
+    EXPECT_THAT(verdict.silenced(), ElementsAreArray(config.silence()));
+    if (records.empty()) {
+      EXPECT_EQ(verdict.kind(), SoundVerdict::NOT_LOOKED_AT);
+      continue;
+    }
+    decltype(ranks_of) found;
+    int64_t before = 0;
+    for (const SoundFinding& finding : verdict.findings()) {
+      EXPECT_GE(finding.iteration(), before) << "the first iteration comes first";
+      before = finding.iteration();
+      found[{before, finding.rule(), finding.place(), finding.names(0)}].insert(finding.ranks().begin(),
+                                                                                finding.ranks().end());
+    }
+    EXPECT_EQ(found, ranks_of);
+    EXPECT_EQ(verdict.findings_size(), static_cast<int>(ranks_of.size())) << "each stands once";
+    EXPECT_EQ(verdict.num_iterations(), num_iterations);
+    EXPECT_THAT(verdict.missing_ranks(), ElementsAreArray(missing));
+    ASSERT_EQ(verdict.rules_size(), static_cast<int>(rules.size()));
+    bool looked = false;
+    for (const SoundRule& rule : verdict.rules()) {
+      looked = looked || rule.num_checks() > 0;
+      EXPECT_EQ(rule.num_checks(), rules[rule.name()].num_checks());
+      EXPECT_EQ(rule.not_checked(), rules[rule.name()].not_checked());
+    }
+    EXPECT_EQ(verdict.kind(), !ranks_of.empty()           ? SoundVerdict::UNSOUND
+                              : looked && missing.empty() ? SoundVerdict::SOUND
+                                                          : SoundVerdict::CANNOT_TELL);
+  }
+}
+
+// The definition: of the iterations that all ranks have, the first in which they differ.
 TEST(Sound, RandomFactsAreJudgedByTheFirstIterationThatAllHave) {
   std::mt19937 random(2);
   for (int trial = 0; trial < 500; ++trial) {
@@ -181,7 +208,7 @@ TEST(Sound, RandomFactsAreJudgedByTheFirstIterationThatAllHave) {
       SoundFact& fact = *records[rank].mutable_facts(0);
       for (int iteration = first; iteration < first + 6; ++iteration) {
         if (random() % 8 == 0) continue;
-        values[rank][iteration] = random() % 8 == 0 ? "2" : "1";
+        values[rank][iteration] = random() % 6 > 0 ? "1" : random() % 2 == 0 ? "2" : "3";
         fact.add_iterations(iteration);
         fact.add_values(values[rank][iteration]);
       }
@@ -191,6 +218,9 @@ TEST(Sound, RandomFactsAreJudgedByTheFirstIterationThatAllHave) {
     // One that recorded nothing of it leaves the others to be judged.
     const bool is_one_without = random() % 4 == 0;
     if (is_one_without) records[num_ranks] = MakeRecord();
+    SoundConfig silenced;
+    silenced.add_silence("rates");
+    EXPECT_EQ(JudgeSound(records, num_ranks + is_one_without, silenced).kind(), SoundVerdict::CANNOT_TELL);
     const SoundVerdict verdict = JudgeSound(records, num_ranks + is_one_without, {});
     EXPECT_EQ(verdict.rules(0).not_checked(),
               is_one_without
@@ -204,9 +234,10 @@ TEST(Sound, RandomFactsAreJudgedByTheFirstIterationThatAllHave) {
         const auto found = values[rank].find(iteration);
         if (found != values[rank].end()) ranks_of[found->second].push_back(rank);
       }
-      const size_t num_there = ranks_of["1"].size() + ranks_of["2"].size();
+      size_t num_there = 0;
+      for (const auto& [value, ranks] : ranks_of) num_there += ranks.size();
       if (num_there < values.size()) continue;
-      if (!ranks_of["1"].empty() && !ranks_of["2"].empty()) break;
+      if (ranks_of.size() > 1) break;
       before = iteration;
     }
     if (iteration == first + 6) {
@@ -219,42 +250,13 @@ TEST(Sound, RandomFactsAreJudgedByTheFirstIterationThatAllHave) {
     EXPECT_EQ(finding.rule(), "rates");
     EXPECT_THAT(finding.names(), ElementsAre("learning rates"));
     EXPECT_EQ(finding.iteration(), iteration) << trial;
-    const size_t ones = ranks_of["1"].size(), twos = ranks_of["2"].size();
-    std::vector<int> blamed;
-    for (int rank = 0; rank < num_ranks; ++rank) {
-      const bool has_one = values[rank][iteration] == "1";
-      if (ones == twos || has_one != (ones > twos)) blamed.push_back(rank);
-    }
-    EXPECT_THAT(finding.ranks(), ElementsAreArray(blamed)) << trial;
-    const auto ranks = [&](const std::string& value) {
-      return absl::StrCat(ranks_of[value].size() == 1 ? "rank " : "ranks ",
-                          absl::StrJoin(ranks_of[value], ", "), ": ", value);
-    };
+    const Minority minority = MinorityOf(ranks_of);
+    EXPECT_THAT(finding.ranks(), ElementsAreArray(minority.ranks)) << trial;
     EXPECT_EQ(finding.seen(),
-              absl::StrCat(ranks("1"), "; ", ranks("2"),
-                           ones == twos ? " (no majority: none of them is to blame by itself)" : "",
-                           before >= 0 && iteration > before + 1
-                               ? absl::StrCat("; looked at last in iteration ", before)
-                               : ""));
+              absl::StrCat(minority.seen, before >= 0 && iteration > before + 1
+                                              ? absl::StrCat("; looked at last in iteration ", before)
+                                              : ""));
   }
-}
-
-TEST(Sound, AFactThatNotAllRanksOfItsGroupRecordedIsSaidToBeUnchecked) {
-  const auto not_checked = [](const SoundVerdict& verdict) { return verdict.rules(0).not_checked(); };
-  std::map<int, SoundRecord> records = {{0, RecordOf({"1"})}, {1, RecordOf({"1"})}, {2, MakeRecord()}};
-  records[0].mutable_rules(0)->set_num_checks(9);
-  records[1].mutable_rules(0)->set_not_checked("it was off");
-  EXPECT_EQ(not_checked(JudgeSound(records, 3, {})), "it was off");
-  EXPECT_EQ(JudgeSound(records, 3, {}).rules(0).num_checks(), 9);
-  records[1].mutable_rules(0)->clear_not_checked();
-  for (const int rank : {0, 1}) {
-    for (const int member : {0, 1}) records[rank].mutable_facts(0)->add_group(member);
-  }
-  EXPECT_EQ(not_checked(JudgeSound(records, 3, {})), "");
-  records[1] = MakeRecord();
-  EXPECT_EQ(not_checked(JudgeSound(records, 3, {})), "only 1 of 2 ranks recorded learning rates");
-  records[1].set_num_iterations(2);
-  EXPECT_EQ(JudgeSound(records, 3, {}).num_iterations(), 2);
 }
 
 TEST(Sound, TheAnswerNamesRuleIterationRanksTensorsAndPlace) {
@@ -349,24 +351,6 @@ TEST(Sound, RecordsOfARunAreReadAndThoseThatCannotBeAreNamed) {
   EXPECT_EQ(JudgeSoundOf(run, &problems).kind(), SoundVerdict::NOT_LOOKED_AT);
 }
 
-TEST(Sound, FiguresThatAreNoSumAreNotJudged) {
-  for (const char* const value : {"1 9 0", "1 9 0 0-1 x", "1 inf 0 0-1", "x 9 0 0-1", "1 9 nan 0-1"}) {
-    EXPECT_THAT(JudgeSound({{0, SumOf(value)}, {1, SumOf("2 9 0 0-1")}}, 2, {}).findings(), IsEmpty())
-        << value;
-  }
-}
-
-TEST(Sound, GroupsAreComparedByThemselves) {
-  std::map<int, SoundRecord> records;
-  for (int rank = 0; rank < 4; ++rank) {
-    records[rank] = RecordOf({rank < 2 ? "1" : "2"});
-    for (const int other : {0, 1}) records[rank].mutable_facts(0)->add_group(rank < 2 ? other : other + 2);
-  }
-  EXPECT_THAT(JudgeSound(records, 4, {}).findings(), IsEmpty());
-  records[3].mutable_facts(0)->set_values(0, "3");
-  EXPECT_THAT(JudgeSound(records, 4, {}).findings(0).ranks(), ElementsAre(2, 3));
-}
-
 // The definition: ranks that have the same in two iterations in a row, between which it changed, and that
 // were not all together in such a group before. 'd' is no data.
 std::set<std::pair<int, std::vector<int>>> GroupsThatShare(const std::vector<std::string>& data) {
@@ -435,20 +419,37 @@ TEST(Sound, EachGroupOfAFactSaysWhatItsRanksHave) {
               AllOf(HasSubstr("rank 0: 0; rank 2: 2"), HasSubstr("rank 1: 1; rank 3: 3")));
 }
 
-TEST(Sound, OtherResultsOfTheSameAreFoundOnTheRankThatIsAlone) {
-  const SoundRecord same = ResultsOf("norm.weight", {"a 1", "b 2", "c 3"});
-  const SoundRecord other = ResultsOf("norm.weight", {"a 1", "b 9", "c 9"});
-  const SoundVerdict verdict = JudgeSound({{0, same}, {1, other}, {2, same}}, 3, {});
-  ASSERT_EQ(verdict.findings_size(), 1);
-  EXPECT_EQ(verdict.findings(0).iteration(), 1);
-  EXPECT_THAT(verdict.findings(0).ranks(), ElementsAre(1));
-  EXPECT_THAT(verdict.findings(0).seen(), HasSubstr("ranks 0, 2: 2"));
-}
-
-TEST(Sound, OtherResultsOfSomethingElseAreNoFinding) {
-  const SoundRecord one = ResultsOf("norm.weight", {"a 1", " 2", "c 3"});
-  const SoundRecord two = ResultsOf("norm.weight", {"b 2", " 3", "c 3"});
-  EXPECT_EQ(JudgeSound({{0, one}, {1, two}}, 2, {}).kind(), SoundVerdict::SOUND);
+// The definition: the first iteration in which ranks that were given the same have other results.
+TEST(Sound, RanksHaveTheSameResultsOfTheSame) {
+  std::mt19937 random(4);
+  for (int trial = 0; trial < 500; ++trial) {
+    std::vector<std::vector<std::string>> values(2 + random() % 4);
+    std::optional<Minority> expected;
+    int iteration = -1;
+    for (int i = 0; i < 3; ++i) {
+      std::map<std::string, std::map<std::string, std::vector<int>>> by_given;
+      for (size_t rank = 0; rank < values.size(); ++rank) {
+        const std::string given = std::vector<std::string>{"", "a", "a", "b"}[random() % 4];
+        const std::string result = random() % 3 > 0 ? "1 of it" : absl::StrCat(random() % 3);
+        values[rank].push_back(absl::StrCat(given, " ", result));
+        if (!given.empty()) by_given[given][result].push_back(static_cast<int>(rank));
+      }
+      for (const auto& [given, ranks_of] : by_given) {
+        if (expected || ranks_of.size() < 2) continue;
+        expected = MinorityOf(ranks_of, ", of the same");
+        iteration = i;
+      }
+    }
+    std::map<int, SoundRecord> records;
+    for (const std::vector<std::string>& of_rank : values)
+      records[static_cast<int>(records.size())] = ResultsOf("norm.weight", of_rank);
+    const SoundVerdict verdict = JudgeSound(records, static_cast<int>(records.size()), {});
+    ASSERT_EQ(verdict.findings_size(), expected ? 1 : 0);
+    if (!expected) continue;
+    EXPECT_EQ(verdict.findings(0).iteration(), iteration);
+    EXPECT_THAT(verdict.findings(0).ranks(), ElementsAreArray(expected->ranks));
+    EXPECT_EQ(verdict.findings(0).seen(), expected->seen);
+  }
 }
 
 TEST(Sound, OtherResultsOfSeveralTensorsAreOneFindingAndOtherFactsAreSeveral) {
@@ -465,26 +466,63 @@ TEST(Sound, OtherResultsOfSeveralTensorsAreOneFindingAndOtherFactsAreSeveral) {
   EXPECT_EQ(JudgeSound({{0, one}, {1, two}}, 2, {}).findings_size(), 2);
 }
 
-TEST(Sound, RanksGetTheSumOfWhatAllGaveWithinTheirErrors) {
-  EXPECT_EQ(JudgeSound({{0, SumOf("1 3.05 0.03 0-1")}, {1, SumOf("2 2.95 0.03 0-1")}}, 2, {}).kind(),
-            SoundVerdict::SOUND);
-  const SoundVerdict verdict =
-      JudgeSound({{0, SumOf("1 3.0 0.03 0-1")}, {1, SumOf("2 2.9 0.03 0-1")}}, 2, {});
-  ASSERT_EQ(verdict.findings_size(), 1);
-  EXPECT_THAT(verdict.findings(0).ranks(), ElementsAre(1));
-  EXPECT_THAT(verdict.findings(0).seen(), HasSubstr("rank 1 got 2.9; all gave 3"));
-}
-
-TEST(Sound, ASumOfWhichARankIsMissingIsNotJudged) {
-  SoundRecord one = SumOf("1 9 0 0-1");
-  SoundRecord two = SumOf("2 9 0 0-1");
-  one.mutable_facts(0)->add_group(2);
-  two.mutable_facts(0)->add_group(2);
-  EXPECT_THAT(JudgeSound({{0, one}, {1, two}}, 3, {}).findings(), IsEmpty());
-}
-
-TEST(Sound, SumsOfOtherCallsAreNotCompared) {
-  EXPECT_THAT(JudgeSound({{0, SumOf("1 9 0 0-1")}, {1, SumOf("2 9 0 0-2")}}, 2, {}).findings(), IsEmpty());
+// The definition: the first iteration, of the same calls on all ranks, in which one got another sum than all
+// gave, by more than the errors of all. Figures that are no sum end it, and so does a rank that is missing.
+TEST(Sound, RanksGetTheSumOfWhatAllGave) {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 1000; ++trial) {
+    const int num_ranks = 2 + static_cast<int>(random() % 3);
+    const bool is_one_missing = random() % 8 == 0;
+    bool ends = is_one_missing;
+    std::vector<std::vector<std::string>> values(num_ranks);
+    std::vector<int> wrong;
+    std::string seen;
+    int iteration = -1;
+    for (int i = 0; i < 4; ++i) {
+      std::vector<int> gave(num_ranks), errors(num_ranks), wrong_now;
+      for (int& of_rank : gave) of_rank = static_cast<int>(random() % 5) - 2;
+      for (int& of_rank : errors) of_rank = static_cast<int>(random() % 2);
+      const int sum = std::accumulate(gave.begin(), gave.end(), 0);
+      const int error = std::accumulate(errors.begin(), errors.end(), 0);
+      std::set<std::string> calls;
+      std::vector<std::string> got;
+      for (int rank = 0; rank < num_ranks; ++rank) {
+        const int off = random() % 3 > 0 ? 0 : error + static_cast<int>(random() % 2);
+        const int of_rank = random() % 2 == 0 ? sum + off : sum - off;
+        const std::string& call = *calls.insert(random() % 8 == 0 ? "0-2" : "0-1").first;
+        values[rank].push_back(absl::StrCat(gave[rank], " ", of_rank, " ", errors[rank], " ", call));
+        if (off > error) {
+          wrong_now.push_back(rank);
+          got.push_back(absl::StrCat("rank ", rank, " got ", of_rank));
+        }
+        if (random() % 40 > 0) continue;
+        const char* const no_sums[] = {"1 9 0", "1 9 0 0-1 x", "1 inf 0 0-1", "x 9 0 0-1", "1 9 nan 0-1"};
+        values[rank].back() = no_sums[random() % 5];
+        ends = true;
+      }
+      if (ends || calls.size() > 1 || wrong_now.empty()) continue;
+      ends = true;
+      iteration = i;
+      wrong = wrong_now;
+      seen = absl::StrCat(absl::StrJoin(got, ", "), "; all gave ", sum, ", as a weighted sum of elements");
+    }
+    std::map<int, SoundRecord> records;
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      SoundFact& fact = *(records[rank] = RecordOf(values[rank])).mutable_facts(0);
+      fact.set_is_sum(true);
+      for (int member = 0; member < num_ranks + is_one_missing; ++member) fact.add_group(member);
+    }
+    const SoundVerdict verdict = JudgeSound(records, num_ranks, {});
+    ASSERT_EQ(verdict.findings_size(), wrong.empty() ? 0 : 1);
+    EXPECT_EQ(verdict.rules(0).not_checked(),
+              is_one_missing
+                  ? absl::StrCat("only ", num_ranks, " of ", num_ranks + 1, " ranks recorded learning rates")
+                  : "");
+    if (wrong.empty()) continue;
+    EXPECT_EQ(verdict.findings(0).iteration(), iteration);
+    EXPECT_THAT(verdict.findings(0).ranks(), ElementsAreArray(wrong));
+    EXPECT_EQ(verdict.findings(0).seen(), seen);
+  }
 }
 
 }  // namespace
