@@ -78,7 +78,8 @@ void ComputeT(const CenteredScores& scores, const std::vector<size_t>& group, st
     const double mean = sum[score] / size, other = -sum[score] / rest;
     const double own = variance(square[score], mean, size);
     const double others = variance(scores.squares[score] - square[score], other, rest);
-    const double squared_error = (size > 1 ? own : others) / size + (rest > 1 ? others : own) / rest;
+    // The group is the smaller one: if it is one run, the others tell how that varies.
+    const double squared_error = (size > 1 ? own : others) / size + others / rest;
     // Groups without any spread are told apart by what differs; the floor keeps their t finite.
     const double floor = 1e-18 * scores.squares[score];
     (*t)[score] = scores.squares[score] > 0 ? (mean - other) / std::sqrt(std::max(squared_error, floor)) : 0;
