@@ -274,6 +274,21 @@ TEST_F(OwnTimeTest, OfACollectiveThatBeganBeforeCountsWhatIsInside) {
   EXPECT_NEAR(Own(stats, "step").all().seconds(), 0.003, 1e-6);
 }
 
+TEST_F(OwnTimeTest, WhatAnotherThreadStartedDoesNotWaitWhereThisOneDoes) {
+  const StopwatchStats stats = Train([&] {
+    stopwatch_.Start("here");
+    std::thread([&] { stopwatch_.Start("there"); }).join();
+    {
+      const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
+      Pass(5);
+    }
+    Pass(2);
+    for (const char* const name : {"here", "there"}) stopwatch_.End(name);
+  });
+  EXPECT_NEAR(Own(stats, "here").all().seconds(), 0.002, 1e-6);
+  EXPECT_NEAR(Own(stats, "there").all().seconds(), 0.007, 1e-6);
+}
+
 TEST_F(OwnTimeTest, InShortIterationsTheKernelIsAskedOnceInFourMilliseconds) {
   constexpr int kSaved = 16;
   StopwatchStats stats;

@@ -36,14 +36,20 @@ TEST_F(StopwatchTest, AnIntervalEndsWhenTheDeviceIsSynchronized) {
   }));
   Stopwatch::Options options;
   options.device_sync = Stopwatch::DeviceSync::kDevice;
+  options.num_warmup_iters = 1;
   ASSERT_TRUE(stopwatch.Enable(options).ok());
-  {
-    const Stopwatch::Scope scope(stopwatch, "scope");
+  for (const bool is_warm_up : {true, false}) {
+    const int64_t begin = Now();
+    {
+      const Stopwatch::Scope scope(stopwatch, "scope");
+      Pass(1);
+    }
+    stopwatch.Start("calls");
     Pass(1);
+    stopwatch.End("calls");
+    EXPECT_EQ(Now() - begin, 2 * 15) << "warm-up is as long as what is measured";
+    if (is_warm_up) stopwatch.FinishIter();
   }
-  stopwatch.Start("calls");
-  Pass(1);
-  stopwatch.End("calls");
   const StopwatchSnapshot snapshot = stopwatch.Snapshot();
   ASSERT_EQ(snapshot.measurements.size(), 2u);
   for (const auto& measurement : snapshot.measurements)
@@ -133,7 +139,20 @@ TEST_F(StopwatchTest, ArrivalsAtCollectiveMeasurementsAreKeptUntilTaken) {
   EXPECT_THAT(stopwatch_.TakeArrivals(), ElementsAre());
   // The latest arrivals are kept where one iteration has more.
   for (int i = 0; i < 5; ++i) Measure("allreduce", 1);
-  EXPECT_EQ(stopwatch_.TakeArrivals()[0].arrivals.size(), 2u);
+  const std::vector<StopwatchArrivals> latest = stopwatch_.TakeArrivals();
+  ASSERT_EQ(latest[0].arrivals.size(), 2u);
+  for (const StopwatchArrivals::Arrival& arrival : latest[0].arrivals) EXPECT_EQ(arrival.inside, 1'000'000);
+  // What was taken, or dropped, before it ended changes no other.
+  for (const bool is_taken : {true, false}) {
+    stopwatch_.Start("allreduce");
+    if (is_taken) stopwatch_.TakeArrivals();
+    for (int i = 0; i < 3; ++i) const Stopwatch::Scope scope(stopwatch_, "allreduce");
+    Pass(9);
+    stopwatch_.End("allreduce");
+    for (const StopwatchArrivals& of : stopwatch_.TakeArrivals()) {
+      for (const StopwatchArrivals::Arrival& arrival : of.arrivals) EXPECT_EQ(arrival.inside, 0);
+    }
+  }
 }
 
 TEST_F(StopwatchTest, NobodyMeetsAtWhatIsSaidToBeNoCollective) {
