@@ -98,7 +98,11 @@ TEST(HangAnswer, SaysWhatWasFoundBeforeUnlessItIsTheSameHang) {
   EXPECT_EQ(AnswerHang(now, earlier).sentences_size(), 2);
   now = earlier;
   now.set_answer(HangVerdict::CANNOT_TELL);
-  EXPECT_EQ(AnswerHang(now, earlier).sentences_size(), 2);
+  now.set_verdict("rank 1 never came to a\\nb");  // escaped already
+  earlier.set_verdict("it waits in a\\tb");
+  EXPECT_EQ(AnswerHang(now, earlier).evidence(), now.SerializeAsString());
+  EXPECT_THAT(AnswerHang(now, earlier).sentences(),
+              ElementsAre("rank 1 never came to a\\nb", "found while it stood: it waits in a\\tb"));
   EXPECT_EQ(AnswerHang(std::nullopt, earlier).sentences_size(), 2);
   EXPECT_THAT(AnswerHang(std::nullopt, std::nullopt).sentences(),
               ElementsAre("Not recorded: no rank kept a flight recorder."));

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -50,6 +51,7 @@ TEST(RecorderExchange, TurnsAreAnsweredAndVerdictsArrive) {
   RecorderExchange::Answers answers;
   answers.take_turn = [&] { return may.load(); };
   answers.set_verdict = [&](const std::string& verdict) { verdicts.push_back(verdict); };
+  answers.recorder = [] { return absl::NotFoundError("there is none"); };
   const auto soon = [] { return Deadline::After(std::chrono::seconds(10)); };
   {
     const auto exchange = RecorderExchange::Start(*ranks, std::move(answers), soon());
@@ -58,6 +60,7 @@ TEST(RecorderExchange, TurnsAreAnsweredAndVerdictsArrive) {
       may = turn;
       EXPECT_EQ((*exchange)->AskForTurn(0, soon()).value(), turn);
     }
+    EXPECT_FALSE((*exchange)->AskForRecorder(0, soon()).ok());
     for (const char* verdict : {"rank 3 stands", ""}) {
       EXPECT_TRUE((*exchange)->SendVerdict(0, verdict, soon()).ok());
     }

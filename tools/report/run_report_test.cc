@@ -14,10 +14,7 @@
 #include "ott/core/tensor/tensor_view.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/directory/run_directory.h"
-#include "ott/questions/hang/hang_answer.h"
-#include "ott/questions/origin/origin_answer.h"
 #include "ott/questions/questions.h"
-#include "ott/questions/slow/slow_answer.h"
 #include "tools/report/document_json.h"
 #include "tools/report/page.h"
 #include "tools/report/prometheus.h"
@@ -91,15 +88,6 @@ TEST_F(RunReportTest, APerturbedRunThatIsNotThereIsNoGoodAnswer) {
   EXPECT_THAT(TextOf(answer), HasSubstr("cannot be listed"));
 }
 
-TEST_F(RunReportTest, TheOperationThatMadeADifferenceIsBadNews) {
-  OriginVerdict origin;
-  origin.set_kind(OriginVerdict::OPERATION);
-  origin.set_verdict("iteration 1, on rank 0: relu");
-  const Answer answer = origin::AnswerOrigin(origin);
-  EXPECT_EQ(answer.finding(), Answer::BAD);
-  EXPECT_EQ(TextOf(answer), "iteration 1, on rank 0: relu");
-}
-
 TEST_F(RunReportTest, ACleanRunIsCompleteAndNamesTheSlowRank) {
   const RunReport report = Read();
   EXPECT_FALSE(Diverges(report));
@@ -140,15 +128,6 @@ TEST_F(RunReportTest, RanksThatHoldTheSameDataAreADivergenceOfTheirOwn) {
   EXPECT_EQ(series.back().at("subject"), "distinct");
   EXPECT_EQ(series.back().at("checks").at(0).at("outcome"), "ALL_DISTINCT");
   EXPECT_EQ(series.back().at("checks").at(1).at("outcome"), "DIFFERENT");
-}
-
-TEST_F(RunReportTest, ThatNobodyIsSlowIsNoGoodNewsWhereMuchWouldNotBeFound) {
-  ClusterStats stats;
-  stats.set_num_ranks(kNumRanks);
-  stats.set_detectable(0.31);
-  EXPECT_EQ(slow::AnswerSlow(stats).finding(), Answer::GOOD);
-  stats.set_detectable(0.89);
-  EXPECT_EQ(slow::AnswerSlow(stats).finding(), Answer::CANNOT_TELL);
 }
 
 TEST_F(RunReportTest, TheFirstDivergenceIsTheEarliestOfAnyRank) {
@@ -255,16 +234,23 @@ TEST_F(RunReportTest, WhatWouldBeSavedIsNotToldWithoutTheSlowRanksIterations) {
 int g_num_asked_about_files = 0;
 int g_num_asked_about_time = 0;
 
-// --follow reads a run each few seconds.
-TEST_F(RunReportTest, OnlyWhatDependsOnTimeIsAskedAgainWhereNoFileChanged) {
-  g_num_asked_about_files = g_num_asked_about_time = 0;
-  std::vector<Question> questions(2);
-  questions[0].ask = [](const AskedRun&) -> absl::StatusOr<Findings> {
+// A question that says how often it was asked.
+Question AskedAboutFiles() {
+  g_num_asked_about_files = 0;
+  Question question;
+  question.ask = [](const AskedRun&) -> absl::StatusOr<Findings> {
     Findings findings;
     findings.is_news = true;
     findings.problems = {absl::StrCat("asked ", ++g_num_asked_about_files)};
     return findings;
   };
+  return question;
+}
+
+// --follow reads a run each few seconds.
+TEST_F(RunReportTest, OnlyWhatDependsOnTimeIsAskedAgainWhereNoFileChanged) {
+  g_num_asked_about_time = 0;
+  std::vector<Question> questions = {AskedAboutFiles(), Question()};
   questions[1].ask = [](const AskedRun&) -> absl::StatusOr<Findings> {
     ++g_num_asked_about_time;
     return Findings();
@@ -333,14 +319,7 @@ TEST_F(RunReportTest, QuestionsReadNoFilesOfRanksButThoseThatTheyName) {
 }
 
 TEST_F(RunReportTest, OnlyQuestionsWhoseFilesChangedAreAskedAgain) {
-  g_num_asked_about_files = 0;
-  Question question;
-  question.ask = [](const AskedRun&) -> absl::StatusOr<Findings> {
-    Findings findings;
-    findings.is_news = true;
-    findings.problems = {absl::StrCat("asked ", ++g_num_asked_about_files)};
-    return findings;
-  };
+  Question question = AskedAboutFiles();
   question.reads = {"stopwatch.pb", "cross_check"};
   AskedRun run;
   run.run_dir = run_dir_;
@@ -396,17 +375,6 @@ TEST_F(RunReportTest, ARunThatHungBeforeAnyStatisticsShowsWhatItFound) {
                   .ok());
   EXPECT_THAT(Text(*ReportOf(run_dir)),
               HasSubstr("  rank 1 never came\n  rank 1 stands in load, \\x1btrain.py:7\n"));
-}
-
-TEST_F(RunReportTest, NamesInAVerdictOnAHangAreEscapedOnce) {
-  HangVerdict now;
-  now.set_verdict("rank 1 never came to a\\nb");
-  HangVerdict earlier = now;
-  earlier.set_answer(HangVerdict::HANGING);
-  EXPECT_EQ(hang::AnswerHang(now, earlier).evidence(), now.SerializeAsString());
-  EXPECT_THAT(
-      hang::AnswerHang(now, earlier).sentences(),
-      testing::ElementsAre("rank 1 never came to a\\nb", "found while it stood: rank 1 never came to a\\nb"));
 }
 
 TEST_F(RunReportTest, DamagedStatisticsOfAllRanksAreNoCompleteReport) {
