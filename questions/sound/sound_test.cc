@@ -218,12 +218,16 @@ TEST(Sound, RandomFactsAreJudgedByTheFirstIterationThatAllHave) {
     // One that recorded nothing of it leaves the others to be judged.
     const bool is_one_without = random() % 4 == 0;
     if (is_one_without) records[num_ranks] = MakeRecord();
+    // What a rank itself says of it comes first.
+    const bool was_off = random() % 4 == 0;
+    if (was_off) records[1].mutable_rules(0)->set_not_checked("it was off");
     SoundConfig silenced;
     silenced.add_silence("rates");
     EXPECT_EQ(JudgeSound(records, num_ranks + is_one_without, silenced).kind(), SoundVerdict::CANNOT_TELL);
     const SoundVerdict verdict = JudgeSound(records, num_ranks + is_one_without, {});
     EXPECT_EQ(verdict.rules(0).not_checked(),
-              is_one_without
+              was_off ? "it was off"
+              : is_one_without
                   ? absl::StrCat("only ", num_ranks, " of ", num_ranks + 1, " ranks recorded learning rates")
                   : "");
     int before = -1, iteration = first;
