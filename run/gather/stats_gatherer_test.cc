@@ -46,6 +46,10 @@ class Rank {
       to->set_degrees_of_freedom(from->has_value() ? 5 : 0);
     }
     stats.set_num_measured_iters(iteration_.count());
+    if (num_refused > 0) {
+      stats.add_misuses()->set_kind("End(\"forward\") without Start");
+      stats.mutable_misuses(0)->set_count(num_refused);
+    }
     *stats.mutable_iteration() = iteration_.ToProto();
     for (const auto& [name, statistics] :
          {std::pair("forward", &forward_), std::pair("allreduce", &allreduce_)}) {
@@ -58,6 +62,8 @@ class Rank {
     }
     return stats;
   }
+
+  int num_refused = 0;
 
  private:
   DurationStatistics iteration_;
@@ -122,6 +128,7 @@ TEST(StatsGatherer, MergesAlongTheTreeWhatMergesAtOnce) {
   const auto work_of = [](int rank) { return rank == 17 ? 0.020 : 0.010 + rank * 1e-6; };
   World world(kSize, 3);
   world.Iterate(50, work_of);
+  world[30].num_refused = 3;
   ClusterStats tree = world.Gather();
 
   std::vector<StopwatchStats> reports;
@@ -133,6 +140,7 @@ TEST(StatsGatherer, MergesAlongTheTreeWhatMergesAtOnce) {
   EXPECT_TRUE(tree.has_history());
   tree.clear_history();
   EXPECT_EQ(tree.DebugString(), MergeStats(reports, kSize).DebugString());
+  EXPECT_EQ(tree.misuses(0).ranks(), "rank 30");
   EXPECT_EQ(tree.straggler().rank(), 17);
   EXPECT_EQ(tree.straggler().measurement(), "forward");
   EXPECT_EQ(tree.groups_size(), 5);
@@ -278,38 +286,16 @@ TEST(StatsGatherer, FollowsAStragglerFromIntervalToInterval) {
   StragglerHistory history = world.Gather().history();
   EXPECT_EQ(history.straggler().rank(), 2);
   EXPECT_EQ(history.num_iterations(), 50);
-  EXPECT_EQ(history.since_iteration(), 1100);
   EXPECT_FALSE(history.persistent());
-  world.Iterate(50, only(2));
-  world.Gather();
-  // Too short to say anything, and no reason to forget.
-  world.Iterate(5, only(2));
-  world.Gather();
-  world.Iterate(45, only(2));
-  history = world.Gather().history();
+  for (const int iterations : {50, 5, 45}) {  // 5 are too few to say anything, and no reason to forget
+    world.Iterate(iterations, only(2));
+    history = world.Gather().history();
+  }
   EXPECT_TRUE(history.persistent());
   EXPECT_EQ(history.num_intervals(), 3);
   EXPECT_EQ(history.since_iteration(), 1100);
-
-  world.Iterate(50, only(0));
-  history = world.Gather().history();
-  EXPECT_EQ(history.straggler().rank(), 0);
-  EXPECT_FALSE(history.persistent());
-  EXPECT_EQ(history.since_iteration(), 1250);
-  ASSERT_GE(history.slowest_size(), 1);
-  EXPECT_EQ(history.slowest(0).rank(), 2);
-  EXPECT_EQ(history.slowest(0).num_intervals(), 4);
-  EXPECT_EQ(history.num_all_intervals(), 6);
   // As at the end of a run.
   EXPECT_EQ(world.Gather().history().DebugString(), history.DebugString());
-}
-
-TEST(StatsGatherer, PercentilesAreThoseOfAllIntervalsOfAllRanks) {
-  World world(4, 32);
-  world.Iterate(50, [](int rank) { return 0.001 * (rank + 1); });
-  const ClusterMeasurement forward = world.Gather().measurements(0);
-  EXPECT_NEAR(forward.p50(), 0.002, 0.002 * 0.01);
-  EXPECT_NEAR(forward.p90(), 0.004, 0.004 * 0.01);
 }
 
 TEST(StatsGatherer, RefusesStatisticsThatNoStopwatchGives) {
@@ -346,22 +332,6 @@ TEST(StatsGatherer, WhatGrowsWithTheRunStaysWhereItWasMeasured) {
   ASSERT_TRUE(leaf.Gather(stats, Deadline::Now()).ok());
   ASSERT_TRUE(root.Gather(stats, Deadline::Now()).ok());
   EXPECT_LT(root.num_bytes_received(), 500);
-}
-
-TEST(StatsGatherer, SaysWhatWasRefusedOnARank) {
-  auto ranks = CreateSimulatedCommunicators({"node0", "node0"});
-  StatsGatherer root(std::move(ranks[0])), leaf(std::move(ranks[1]));
-  Rank rank;
-  rank.Iterate(10, 0.010, 0.010);
-  StopwatchStats refused = rank.Stats();
-  Misuse& misuse = *refused.add_misuses();
-  misuse.set_kind("End(\"forward\") without Start");
-  misuse.set_count(3);
-  ASSERT_TRUE(leaf.Gather(refused, Deadline::Now()).ok());
-  const ClusterStats stats = *root.Gather(rank.Stats(), Deadline::Now());
-  ASSERT_EQ(stats.misuses_size(), 1);
-  EXPECT_EQ(stats.misuses(0).count(), 3);
-  EXPECT_EQ(stats.misuses(0).ranks(), "rank 1");
 }
 
 TEST(StatsGatherer, ComparesGroupsOfACoordinate) {
