@@ -18,7 +18,7 @@ TEST(FormatDumpNotice, SaysWhatADumpTakesAndAThousandIterations) {
       FormatDumpNotice(size, Every(10), 0, 4),
       "ott: dumps: 48 MB an iteration on each of 4 ranks, in 100 of the first 1000 iterations: 4.8 GB a "
       "rank\n");
-  EXPECT_EQ(FormatDumpNotice(size, Every(1000), 1, 1),
+  EXPECT_EQ(FormatDumpNotice(size, Every(600), 1, 1),
             "ott: dumps: 48 MB an iteration, in 1 of the first 1000 iterations: 48 MB\n");
   size.file_bytes = 999'600'000'000;
   EXPECT_EQ(FormatDumpNotice(size, Every(1), 0, 1),

@@ -1,5 +1,6 @@
 #include "ott/run/training/rank_trace.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -91,6 +92,12 @@ TEST_F(RankTraceTest, LeavesAFileOfEachWindowWithTheClocksOffset) {
     EXPECT_EQ(info.clock().error_bound_nanoseconds() == 0, info.rank() == 0);
   }
   EXPECT_EQ(second.info.first_step(), 4);
+  // No clock was compared since.
+  const AlignedTime begin = *clock_.ToRankZero(second.info.begin_nanoseconds());
+  const AlignedTime end = *clock_.ToRankZero(second.info.end_nanoseconds());
+  EXPECT_EQ(second.info.clock().end_nanoseconds(), end.nanoseconds);
+  EXPECT_EQ(second.info.clock().error_bound_nanoseconds(),
+            std::max(begin.error_bound_nanoseconds, end.error_bound_nanoseconds));
 }
 
 TEST_F(RankTraceTest, WindowThatIsCutIsWrittenByEachRankForItself) {

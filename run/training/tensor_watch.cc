@@ -154,11 +154,9 @@ void TensorWatch::AddVerdict(const CrossCheckVerdict& verdict) {
   diverged_ = true;
   failed_.push_back(verdict);
   if (failed_.size() > kMaxFailuresKept) failed_.pop_front();
-  // Replicas have one verdict, which rank 0 prints; of the ranks' verdicts on a reference, the worst is
-  // printed.
-  const bool is_mine = verdict.mode() == REPLICAS || verdict.mode() == DISTINCT
-                           ? frame_.ranks.rank() == 0
-                           : frame_.ranks.rank() == verdict.worst_rank();
+  // Of the ranks' verdicts on a reference, or on their shards, the worst is printed. What all ranks have one
+  // verdict on names no worst rank: rank 0 prints it.
+  const bool is_mine = frame_.ranks.rank() == verdict.worst_rank();
   // Each kind has a count of its own, so that a reference that is missing hides no replicas that differ.
   int& num_printed = num_failures_printed_[{verdict.mode(), outcome}];
   if (is_mine && num_printed++ < kMaxFailuresPrinted) {

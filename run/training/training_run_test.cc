@@ -25,6 +25,7 @@
 #include "ott/core/nvtx/nvtx.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 #include "ott/core/nvtx/op_range.h"
+#include "ott/core/op_log/op_log_reader.h"
 #include "ott/core/statistics/policy.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
@@ -203,22 +204,24 @@ TEST_F(TrainingRunTest, WithoutConfigurationNothingIsDone) {
 }
 
 TEST_F(TrainingRunTest, ARestartWritesBesideTheRunThatIsThereAndAResumedRunGoesOnInIt) {
-  const std::vector<std::string> of_one_start = {MyDirectory() + "/stopwatch.pb",
-                                                 MyDirectory() + "/iterations.pb",
-                                                 MyDirectory() + "/trace.json", ClusterStatsPath(dir_)};
+  const std::vector<std::string> of_one_start = {
+      MyDirectory() + "/stopwatch.pb", MyDirectory() + "/iterations.pb",
+      MyDirectory() + "/trace.json",   MyDirectory() + "/trace_2.json",
+      MyDirectory() + "/torch.json",   MyDirectory() + "/torch_2.json",
+      MyDirectory() + "/stacks.txt",   ClusterStatsPath(dir_)};
   config_.mutable_profile()->set_active(1);
-  for (const int64_t start_iteration : {0, 2, 0}) {
+  config_.mutable_op_log();
+  for (const int64_t start_iteration : {0, 2, 4, 0}) {
     config_.set_start_iteration(start_iteration);
     const auto run = Start();
     ASSERT_NE(run, nullptr);
-    if (start_iteration == 2) {
+    for (const std::string& path : of_one_start) {
+      if (start_iteration == 0) break;
       // Statistics of two starts would be mixed until all are written.
-      for (const std::string& path : of_one_start) {
-        EXPECT_FALSE(PathExists(path)) << path;
-        const std::string name = std::filesystem::path(path).filename();
-        EXPECT_EQ(PathExists(MyDirectory() + "/start_1/" + name), name != "cluster_stats.json" || Rank() == 0)
-            << name;
-      }
+      EXPECT_FALSE(PathExists(path)) << path;
+      const std::string name = std::filesystem::path(path).filename();
+      const std::string aside = absl::StrCat(MyDirectory(), "/start_", start_iteration / 2, "/", name);
+      EXPECT_EQ(PathExists(aside), name != "cluster_stats.json" || Rank() == 0) << name;
     }
     for (int i = 0; i < 2; ++i) {
       EXPECT_EQ(run->iteration(), start_iteration + i);
@@ -226,9 +229,15 @@ TEST_F(TrainingRunTest, ARestartWritesBesideTheRunThatIsThereAndAResumedRunGoesO
       ASSERT_TRUE(run->FinishIter().ok());
     }
     ASSERT_TRUE(run->Finish().ok());
+    for (const std::string& path : of_one_start) {
+      if (PathExists(path) || path == ClusterStatsPath(dir_)) continue;
+      ASSERT_TRUE(WriteFileAtomically(path, "").ok());
+    }
   }
-  EXPECT_THAT(*ListDumps(DumpsDirectory(dir_, Rank())), ::testing::ElementsAre(0, 2));
-  EXPECT_EQ(ReadRunInfo(dir_)->resumptions_size(), 1);
+  EXPECT_THAT(*ListDumps(DumpsDirectory(dir_, Rank())), ::testing::ElementsAre(0, 2, 4));
+  EXPECT_EQ(ReadRunInfo(dir_)->resumptions_size(), 2);
+  for (const int part : {1, 2, 3, 4})
+    EXPECT_EQ(PathExists(OpLogPart(OpLogPath(dir_, Rank()), part)), part < 4) << part;
   EXPECT_THAT(*ListDumps(DumpsDirectory(dir_ + "/attempt_2", Rank())), ::testing::ElementsAre(0));
 }
 
