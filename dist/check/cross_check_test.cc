@@ -276,7 +276,7 @@ TEST(CrossCheck, ARankThatMissedADecisionHearsOfTheDivergenceLater) {
   });
 }
 
-TEST(CrossCheck, EachShardingHasRanksOfItsOwn) {
+TEST(CrossCheck, SelectsIterationsAndEachShardingHasRanksOfItsOwn) {
   OnRanks(4, [](int rank, Communicator& ranks) {
     CrossCheckConfig config;
     for (const char* const along : {"inner", "outer"}) {
@@ -284,7 +284,11 @@ TEST(CrossCheck, EachShardingHasRanksOfItsOwn) {
       sharded.add_paths(along);
       sharded.add_along(along);
     }
+    EXPECT_TRUE((*CrossCheck::Create(ranks, config, kTimeout, {}, Meshes(2, 2)))->Selects(21));
+    config.mutable_iterations()->set_every(10);
     const auto check = *CrossCheck::Create(ranks, config, kTimeout, {}, Meshes(2, 2));
+    EXPECT_TRUE(check->Selects(20));
+    EXPECT_FALSE(check->Selects(21));
     const float value = rank == 3 ? 2 : 1;
     const std::vector<CrossCheckVerdict> verdicts =
         check->CheckShards(kCheckedIteration, {ScalarAt("inner", value), ScalarAt("outer", value)});
@@ -445,16 +449,6 @@ TEST(CrossCheck, AKindThatNoTensorIsIsNoPassBesideDistinctTensors) {
     ASSERT_TRUE(verdict.has_value());
     EXPECT_EQ(verdict->outcome(), NOT_COMPARED);
     EXPECT_THAT(verdict->reason(), HasSubstr("no tensor is TENSOR_KIND_PARAMETER"));
-  });
-}
-
-TEST(CrossCheck, SelectsIterations) {
-  OnRanks(1, [](int, Communicator& ranks) {
-    CrossCheckConfig config;
-    EXPECT_TRUE((*CrossCheck::Create(ranks, config))->Selects(21));
-    config.mutable_iterations()->set_every(10);
-    EXPECT_TRUE((*CrossCheck::Create(ranks, config))->Selects(20));
-    EXPECT_FALSE((*CrossCheck::Create(ranks, config))->Selects(21));
   });
 }
 
