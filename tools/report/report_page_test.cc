@@ -5,21 +5,13 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ott/core/base/file.h"
-#include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/check/verdict.h"
-#include "ott/dist/directory/run_directory.h"
-#include "ott/questions/saved/iteration_sample.pb.h"
-#include "ott/questions/saved/sampled_timeline.h"
-#include "ott/questions/saved/saved_answer.h"
-#include "ott/questions/slow/rank_grid.h"
 #include "ott/questions/slow/slow_answer.h"
 #include "tools/report/document_json.h"
 #include "tools/report/document_text.h"
 #include "tools/report/page.h"
 #include "tools/report/prometheus.h"
 #include "tools/report/run_report_for_test.h"
-#include "tools/report/runs_for_test.h"
 
 namespace ott::report {
 namespace {
@@ -154,89 +146,6 @@ TEST_F(RunReportTest, APageThatWouldBeTooLargeLeavesOutPicturesAndSaysSo) {
   EXPECT_LE(page.size(), kMaxPageBytes);
   EXPECT_THAT(page, AllOf(HasSubstr("the picture large would make the page too large"), HasSubstr("drawn"),
                           Not(HasSubstr("href=\"#large\""))));
-}
-
-TEST_F(RunReportTest, ARowOfManyRanksShowsTheOneThatTakesLongest) {
-  PlantedRun planted;
-  planted.num_ranks = 1000;
-  planted.slow_rank = 777;
-  planted.with_checks = planted.with_sample = false;
-  WritePlantedRun(run_dir_ + "/many", planted);
-  const auto grid = slow::ReadRankGrid(run_dir_ + "/many", planted.num_ranks, 0);
-  ASSERT_TRUE(grid.ok()) << grid.status();
-  ASSERT_EQ(grid->rows.size(), 256u);
-  EXPECT_EQ(grid->rows.front().first(), 0);
-  EXPECT_EQ(grid->rows.back().last(), 999);
-  const size_t num_columns = grid->columns.size();
-  ASSERT_EQ(num_columns, 40u);
-  for (size_t row = 0; row < grid->rows.size(); ++row) {
-    const bool has_slow = grid->rows[row].first() <= 777 && 777 <= grid->rows[row].last();
-    for (size_t column = 0; column < num_columns; ++column) {
-      EXPECT_NEAR(grid->work[row * num_columns + column], has_slow ? 3e-3 : 1e-3, 1e-8)
-          << row << ", " << column;
-    }
-  }
-  ASSERT_EQ(grid->outliers.size(), 1u);
-  EXPECT_EQ(grid->outliers[0].iteration(), planted.long_iteration);
-  EXPECT_EQ(grid->outliers[0].rank(), 777);
-}
-
-TEST_F(RunReportTest, ColumnsOfALongRunAreMeansAndCoverAllIterations) {
-  PlantedRun planted;
-  planted.num_iterations = 12'345;
-  planted.series_limit = 20'000;
-  planted.with_checks = planted.with_sample = false;
-  WritePlantedRun(run_dir_ + "/long", planted);
-  const auto grid = slow::ReadRankGrid(run_dir_ + "/long", planted.num_ranks, 100);
-  ASSERT_TRUE(grid.ok()) << grid.status();
-  ASSERT_EQ(grid->columns.size(), 400u);
-  EXPECT_EQ(grid->columns.front().first(), 105);
-  EXPECT_EQ(grid->columns.back().last(), 105 + 12'345 - 1);
-  for (size_t i = 1; i < grid->columns.size(); ++i) {
-    EXPECT_EQ(grid->columns[i].first(), grid->columns[i - 1].last() + 1);
-  }
-  // The long iteration, 16 ms beyond the others, is the first column's, of 31.
-  EXPECT_NEAR(grid->columns[0].mean(), 4e-3 + 16e-3 / 31, 1e-6);
-  EXPECT_NEAR(grid->columns[0].longest(), 20e-3, 1e-6);
-  EXPECT_NEAR(grid->columns[1].mean(), 4e-3, 1e-6);
-
-  planted.series_limit = 1000;
-  WritePlantedRun(run_dir_ + "/thinned", planted);
-  const auto thinned = slow::ReadRankGrid(run_dir_ + "/thinned", planted.num_ranks, 100);
-  ASSERT_TRUE(thinned.ok()) << thinned.status();
-  EXPECT_EQ(thinned->stride, 16);
-  EXPECT_EQ(thinned->columns.back().last(), 105 + 12'345 - 1);
-}
-
-TEST_F(RunReportTest, TheTimelineHasTheMeasurementsOfEachRank) {
-  WritePlantedRun(run_dir_ + "/known", PlantedRun());
-  const auto timeline = saved::ReadSampledTimeline(run_dir_ + "/known", {1});
-  ASSERT_TRUE(timeline.ok()) << timeline.status();
-  EXPECT_EQ(timeline->num_sampled(), 16);
-  ASSERT_EQ(timeline->iterations_size(), static_cast<int>(saved::kMaxTimelineIterations));
-  const TimelinePicture::Iteration& last = timeline->iterations(timeline->iterations_size() - 1);
-  EXPECT_EQ(last.iteration(), 44);
-  ASSERT_EQ(last.ranks_size(), 4);
-  const TimelinePicture::Rank& rank = last.ranks(1);
-  ASSERT_EQ(rank.start_size(), 3);
-  EXPECT_EQ(timeline->names(rank.name(1)).name(), "attention");
-  EXPECT_EQ(rank.depth(1), 1);
-  EXPECT_EQ(rank.start(1), 750'000);
-  EXPECT_EQ(rank.duration(1), 1'500'000);
-  EXPECT_EQ(rank.depth(2), 0);
-  EXPECT_EQ(rank.end(), 4'000'000);
-}
-
-TEST_F(RunReportTest, ADamagedSampleIsLeftOut) {
-  WritePlantedRun(run_dir_ + "/known", PlantedRun());
-  IterationSample sample;
-  ASSERT_TRUE(sample.ParseFromString(*ReadFile(run_dir_ + "/known/rank_00001/iterations.pb")));
-  sample.mutable_blocks(0)->set_name(0, 77);
-  ASSERT_TRUE(
-      WriteFileAtomically(run_dir_ + "/known/rank_00001/iterations.pb", sample.SerializeAsString()).ok());
-  const auto timeline = saved::ReadSampledTimeline(run_dir_ + "/known", {1});
-  ASSERT_TRUE(timeline.ok()) << timeline.status();
-  EXPECT_EQ(timeline->iterations(timeline->iterations_size() - 1).ranks_size(), 3);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ namespace ott::report {
 namespace {
 
 constexpr int kWarmUp = 5;
+constexpr size_t kSeriesLimit = 1000;  // of the stopwatch
 
 void Write(const std::string& path, const std::string& contents) {
   const absl::Status status = WriteFileAtomically(path, contents);
@@ -84,9 +85,9 @@ class Planter {
     stats.set_num_warmup_iters(kWarmUp);
     stats.set_num_measured_iters(planted_.num_iterations);
     Fill(planted_.iteration_seconds, stats.mutable_iteration());
-    IterationSeries iterations(planted_.series_limit);
-    IterationSeries works(planted_.series_limit);
-    IterationSeries waits(planted_.series_limit);
+    IterationSeries iterations(kSeriesLimit);
+    IterationSeries works(kSeriesLimit);
+    IterationSeries waits(kSeriesLimit);
     for (int i = 0; i < planted_.num_iterations; ++i) {
       iterations.Append(static_cast<float>(Iteration(i)));
       works.Append(static_cast<float>(Work(rank)));

@@ -12,8 +12,6 @@ namespace ott::report {
 struct PlantedRun {
   int num_ranks = 4;
   int num_iterations = 40;  // measured, after 5 of warm-up
-  // The times of so many iterations are kept, as the stopwatch keeps them.
-  size_t series_limit = 1000;
   double iteration_seconds = 4e-3;
   // This rank works 3 ms in "forward" where others work 1 ms and wait for it in "sum_loss".
   int slow_rank = 1;
