@@ -95,7 +95,8 @@ class RunReportTest : public ::testing::Test {
 
   std::string VerdictsPath(int rank) const { return RankDirectory(run_dir_, rank) + "/cross_check.jsonl"; }
 
-  void WriteStats(int rank, double seconds, int64_t num_iterations = 10) {
+  void WriteStats(int rank, double seconds) {
+    constexpr int64_t num_iterations = 10;
     StopwatchStats stats;
     stats.set_rank(rank);
     stats.set_host("node<1>");

@@ -344,29 +344,6 @@ TEST_F(RunReportTest, ARunThatHungBeforeAnyStatisticsShowsWhatItFound) {
               HasSubstr("  rank 1 never came\n  rank 1 stands in load, \\x1btrain.py:7\n"));
 }
 
-TEST_F(RunReportTest, DamagedStatisticsOfAllRanksAreNoCompleteReport) {
-  ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run_dir_), "{").ok());
-  EXPECT_THAT(Read().problems, Contains(HasSubstr("cluster_stats.json: ")));
-}
-
-TEST_F(RunReportTest, WhatThisVersionDoesNotKnowIsSaid) {
-  ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run_dir_), R"({"of_tomorrow": 1})").ok());
-  AddLine(1, R"({"mode": "REPLICAS", "outcome": "BITWISE_EQUAL", "of_yesterday": "a"})"
-             "\n");
-  const RunReport report = Read();
-  EXPECT_THAT(report.problems, Contains(AllOf(HasSubstr("cluster_stats.json: "), HasSubstr("of_tomorrow"))));
-  EXPECT_THAT(report.problems,
-              Contains(AllOf(HasSubstr("rank_00001/cross_check.jsonl: "), HasSubstr("of_yesterday"))));
-  EXPECT_FALSE(IsComplete(report));
-}
-
-TEST_F(RunReportTest, WithoutWhatWasGatheredItIsSaidThatThisIsWhy) {
-  RunInfo info = *ReadRunInfo(run_dir_);
-  info.mutable_config()->mutable_stopwatch()->add_collective_measurements("sum");
-  ASSERT_TRUE(WriteRunInfo(run_dir_, info).ok());
-  EXPECT_THAT(Text(Read()), HasSubstr("cannot tell: nothing was gathered of all ranks"));
-}
-
 TEST_F(RunReportTest, TheLatestStartIsReportedOnAndSaid) {
   const std::string latest = run_dir_ + "/attempt_2";
   std::filesystem::remove_all(run_dir_ + "_latest");
@@ -387,11 +364,6 @@ TEST_F(RunReportTest, AMissingRankIsNamed) {
   EXPECT_FALSE(IsComplete(report));
   EXPECT_THAT(report.problems, AllOf(Contains(HasSubstr("no statistics of rank 1")),
                                      Contains(HasSubstr("verdicts of 2 of 3 ranks, those of ranks 0, 2"))));
-}
-
-TEST_F(RunReportTest, StatisticsThatEndEarlyAreNoCompleteReport) {
-  WriteStats(2, 0.1, 4);
-  EXPECT_THAT(Read().problems, Contains("the statistics of some ranks end after 4 of 10 iterations"));
 }
 
 TEST_F(RunReportTest, ManyProblemsMakeNoLongReport) {
