@@ -67,14 +67,6 @@ TEST(FormatClusterTable, CountsSampledMeasurementsThatTakeLittle) {
   EXPECT_THAT(table, HasSubstr("and 1 sampled measurements of less than 5% each\n"));
 }
 
-TEST(FormatClusterTable, ManyNotesDoNotHideTheRest) {
-  ClusterStats stats = Stats("");
-  for (int i = 0; i < 5000; ++i) stats.add_notes("cannot open");
-  const std::string table = FormatClusterTable(stats);
-  EXPECT_LT(table.size(), 1000u);
-  EXPECT_THAT(table, HasSubstr("note: and 4990 more notes\n"));
-}
-
 TEST(FormatClusterTable, ShowsPercentilesWhereThereAreAny) {
   const std::string table = FormatClusterTable(Stats(R"(
       measurements { name: "step" num_ranks: 2 max { seconds: 0.002 } p50: 0.001 p90: 0.0015 p99: 0.002 })"));
@@ -115,11 +107,6 @@ TEST(FormatClusterTable, SaysOfTheFirstIntervalNothingTwice) {
   EXPECT_THAT(FormatClusterTable(stats), HasSubstr("in a row"));
 }
 
-TEST(FormatClusterTable, EndsWithArrivals) {
-  const ClusterStats stats = Stats("arrivals { name: \"loss\" num_ranks: 4 }");
-  EXPECT_THAT(FormatClusterTable(stats), EndsWith("\n" + FormatArrivals(stats)));
-}
-
 TEST(FormatClusterTable, HeadlineAndNotesAreOfWhatIsThere) {
   ClusterStats stats = Stats("");
   stats.set_min_measured_iters(9);
@@ -128,6 +115,11 @@ TEST(FormatClusterTable, HeadlineAndNotesAreOfWhatIsThere) {
   EXPECT_THAT(FormatClusterTable(stats), AllOf(StartsWith("2 of 4 ranks, 9 to 10 measured iterations; "),
                                                HasSubstr("\nott's threads: CPU time beside the training's"),
                                                HasSubstr("\nnote: note 9\n"), Not(HasSubstr("more notes"))));
+  for (int i = 10; i < 5000; ++i) stats.add_notes("cannot open");
+  EXPECT_THAT(FormatClusterTable(stats),
+              AllOf(Not(HasSubstr("cannot open")), HasSubstr("note: and 4990 more notes\n")));
+  stats.add_arrivals()->set_name("loss");
+  EXPECT_THAT(FormatClusterTable(stats), EndsWith("\n" + FormatArrivals(stats)));
   stats.clear_iteration();
   stats.clear_measurements();
   EXPECT_THAT(FormatClusterTable(stats), AllOf(Not(HasSubstr("\niteration")), Not(HasSubstr("collective:")),
@@ -221,12 +213,8 @@ TEST(ClusterStatsToJson, ReadsBackAsTheSameMessage) {
   ClusterStats back;
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(ClusterStatsToJson(stats), &back).ok());
   EXPECT_EQ(back.SerializeAsString(), stats.SerializeAsString());
-}
-
-TEST(ClusterStatsToJson, WritesNamesThatAreNoUtf8) {
-  ClusterStats stats;
-  stats.add_notes("\xff\xfe");
-  EXPECT_THAT(ClusterStatsToJson(stats), HasSubstr("notes"));
+  back.add_notes("\xff\xfe");  // is no UTF-8
+  EXPECT_THAT(ClusterStatsToJson(back), HasSubstr("notes"));
 }
 
 }  // namespace

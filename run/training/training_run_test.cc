@@ -336,19 +336,6 @@ TEST_F(TrainingRunTest, HelperThatIsEnabledAlreadyOnOneRankIsAnErrorOnAll) {
   EXPECT_THAT(std::string(run.status().message()), HasSubstr("rank 1 ("));
 }
 
-TEST_F(TrainingRunTest, RankWithOtherTensorNamesIsNoPass) {
-  const auto run = Start();
-  ASSERT_NE(run, nullptr);
-  ASSERT_TRUE(run->FinishIter().ok());
-  ASSERT_TRUE(AddWeights(1, Rank() == 1 ? "weight" : "weights").ok());
-  ASSERT_TRUE(run->FinishIter().ok());
-  EXPECT_TRUE(run->diverged());
-  const auto verdict = ParseVerdict(*ReadFile(MyDirectory() + "/cross_check.jsonl"));
-  ASSERT_TRUE(verdict.ok()) << verdict.status();
-  EXPECT_FALSE(Passed(*verdict));
-  EXPECT_THAT(FormatVerdict(*verdict), HasSubstr("rank 1"));
-}
-
 TEST_F(TrainingRunTest, DivergenceAbortsAllRanksWhereConfigured) {
   config_.mutable_cross_check()->set_abort_on_divergence(true);
   config_.clear_dump();

@@ -68,12 +68,6 @@ inline Answer AnswerTo(const char* question, const RunReport& report) {
   return Answer();
 }
 
-inline CrossCheckVerdict EvidenceOf(const Answer& answer) {
-  CrossCheckVerdict verdict;
-  EXPECT_TRUE(verdict.ParseFromString(answer.evidence()));
-  return verdict;
-}
-
 // Three ranks, of which rank 1 is slow; the replicas are checked in iterations 0 and 10.
 class RunReportTest : public ::testing::Test {
  protected:

@@ -130,25 +130,6 @@ TEST_F(RunReportTest, RanksThatHoldTheSameDataAreADivergenceOfTheirOwn) {
   EXPECT_EQ(series.back().at("checks").at(1).at("outcome"), "DIFFERENT");
 }
 
-TEST_F(RunReportTest, TheFirstTensorOfAnyRankComesBeforeTheLowestRank) {
-  const auto verdict_of = [](int rank, const std::string& tensor, int position, double error) {
-    CrossCheckVerdict verdict = Verdict(rank, 10, REFERENCE, DIFFERENT);
-    verdict.set_tensor(tensor);
-    verdict.set_tensor_position(position);
-    verdict.set_max_abs_error(error);
-    return verdict;
-  };
-  Add(verdict_of(0, "loss", 9, 0.0659));
-  Add(verdict_of(1, "loss", 9, 0.01));
-  Add(verdict_of(2, "data.inputs", 0, 0.956));
-  const RunReport report = Read();
-  EXPECT_EQ(EvidenceOf(AnswerTo("reference", report)).rank(), 2);
-  EXPECT_THAT(Text(report), AllOf(HasSubstr("rank 2 (node<1>) against"), HasSubstr("data.inputs"),
-                                  HasSubstr("; first on rank 2 alone; 3 of 3 ranks differ"),
-                                  HasSubstr("max abs error 0.956")));
-  EXPECT_THAT(Page(report), AllOf(HasSubstr("data.inputs"), HasSubstr("0.956")));
-}
-
 TEST_F(RunReportTest, TheErrorsOfAllRanksAgainstTheReferenceAreShownByIteration) {
   for (int rank = 0; rank < kNumRanks; ++rank) {
     for (const int iteration : {0, 10, 20}) {
