@@ -39,7 +39,7 @@ TEST(Pickle, WhatIsUnknownIsAnErrorThatNamesIt) {
 }
 
 TEST(Pickle, StacksThatDoNotFitAreErrors) {
-  for (const char* const bad : {".", "NN.", "(.", "e.", "}(Nu.", "}(NNNu.", "}(NNe.", "h\x07."})
+  for (const char* const bad : {".", "NN.", "(.", "N(.", "e.", "}(Nu.", "}(NNNu.", "}(NNe.", "h\x07."})
     EXPECT_EQ(ParseError(absl::StrCat("\x80\x02", bad)).code(), absl::StatusCode::kInvalidArgument) << bad;
 }
 
@@ -85,6 +85,19 @@ TEST(Pickle, NumbersAndTextsThatAreOneAreIntegersIfTheyFit) {
   std::vector<int64_t> integers = {IntegerOr(nullptr, -7)};
   for (const PlainData::Index item : data[pickle->root].items) integers.push_back(IntegerOr(&data[item], -7));
   EXPECT_THAT(integers, ElementsAre(-7, -1, 1, 2, -2, -7, -7, -7, 12, -7, -7, -7));
+}
+
+TEST(Pickle, AKeyIsFoundByItsFirstTextAndNothingElse) {
+  const std::string map = Bytes("\x80\x04}(C\1kK\1K\5K\4U\1kK\2X\1\0\0\0kK\3u.");
+  const auto pickle = ParsePickle(map);
+  ASSERT_TRUE(pickle.ok()) << pickle.status();
+  const auto find = [&](std::string_view key) {
+    return IntegerOr(pickle->data.Find(pickle->data[pickle->root], key), -1);
+  };
+  EXPECT_EQ(find("k"), 2);
+  EXPECT_EQ(find(""), -1);
+  const auto list = ParsePickle("\x80\x04]U\1kaK\2a.");
+  EXPECT_EQ(list->data.Find(list->data[list->root], "k"), nullptr);
 }
 
 TEST(Pickle, NamesThatAreRepeatedWithoutEndAreRefused) {
