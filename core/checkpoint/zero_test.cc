@@ -168,6 +168,22 @@ TEST(Zero, OfAnyStageAndRanksTheStateIsWhatWasSplitAndWhatALaterRankHoldsOtherwi
       masters.push_back(split(sizes, 0));
       moments.push_back(split(sizes, 1000));
     }
+    // Stage 3 splits what is frozen, too, and the first rank alone knows what is tied.
+    const Dims frozen_shape(below(3), below(3));
+    const int64_t num_frozen =
+        std::accumulate(frozen_shape.begin(), frozen_shape.end(), int64_t{1}, std::multiplies<>());
+    std::vector<float> frozen(static_cast<size_t>((num_frozen + num_ranks - 1) / num_ranks * num_ranks), -1);
+    std::iota(frozen.begin(), frozen.begin() + num_frozen, 2000);
+    const size_t frozen_share = frozen.size() / static_cast<size_t>(num_ranks);
+    const Value buffer = FlatOf({7, 8}), empty = FlatOf({});
+    for (const char* const name : {"buffer", "frozen", "tied"})
+      expected[absl::StrCat("module.", name)] = Elements(*name == 'b' ? buffer : empty);
+    if (is_stage_3) {
+      std::string& text = expected["module.frozen"] =
+          absl::StrCat("float32", ShapeToString(frozen_shape), ":");
+      for (int64_t i = 0; i < num_frozen; ++i) absl::StrAppend(&text, " ", 2000 + i);
+      expected["module.tied"] = expected["p00.fp32"];
+    }
     std::vector<Value> models, partitions, states, others;
     for (size_t rank = 0; rank < static_cast<size_t>(num_ranks); ++rank) {
       Value::List flat, groups, list;
@@ -186,7 +202,18 @@ TEST(Zero, OfAnyStageAndRanksTheStateIsWhatWasSplitAndWhatALaterRankHoldsOtherwi
       if (!is_elastic) other.Insert("param_groups", groups);
       others.push_back(other);
       states.push_back(below(2) == 0 && rank > 0 ? states[0] : DrawState(random, 0));
-      models.push_back(ValueMap{{"module", ValueMap()}, {"param_shapes", shapes}, {"x", states.back()}});
+      const auto share = frozen.begin() + static_cast<std::ptrdiff_t>(rank * frozen_share);
+      const Value part = FlatOf({share, share + static_cast<std::ptrdiff_t>(frozen_share)});
+      ValueMap model{{"module", ValueMap{{"buffer", buffer}, {"frozen", empty}, {"tied", empty}}},
+                     {"param_shapes", shapes},
+                     {"x", states.back()},
+                     {"frozen_param_fragments", ValueMap{{"frozen", part}}}};
+      if (rank == 0) {
+        model.Insert("frozen_param_shapes",
+                     ValueMap{{"frozen", Value::List(frozen_shape.begin(), frozen_shape.end())}});
+        model.Insert("shared_params", ValueMap{{"tied", "p00"}});
+      }
+      models.push_back(std::move(model));
       const Value base = ValueMap{{"state", by_group}, {"param_groups", groups}};
       partitions.push_back(
           ValueMap{{"optimizer_state_dict",
