@@ -163,6 +163,39 @@ TEST(ReadEvents, PartsThatAreFarTooLongAreLeftOut) {
   EXPECT_THAT(reading.notes, ElementsAre("1 parts of more than 64 MiB were left out"));
 }
 
+TEST(ReadEvents, TheCategoryTellsTheKindAndWithoutOneTheProcess) {
+  using Kind = Event::Kind;
+  const std::pair<Kind, std::vector<const char*>> categories[] = {
+      {Kind::kOp, {"cpu_op", "Operator"}},
+      {Kind::kRuntime, {"cuda_runtime", "cuda_driver", "hip_runtime", "xpu_runtime", "x_driver", "Runtime"}},
+      {Kind::kKernel, {"kernel", "Kernel"}},
+      {Kind::kCopy, {"gpu_memcpy", "Memcpy"}},
+      {Kind::kMemset, {"gpu_memset", "Memset"}},
+      {Kind::kAnnotation, {"user_annotation"}},
+      {Kind::kPython, {"python_function"}},
+      {Kind::kLaunchFlow, {"ac2g", "async_cpu_to_gpu"}},
+      {Kind::kPassFlow, {"fwdbwd", "forward_backward"}},
+      {Kind::kOther, {"cuda_runtime2", "driver", "Kernels", "gpu_user_annotation"}},
+  };
+  std::string text;
+  std::vector<Kind> expected, kinds;
+  const auto add = [&](Kind kind, const std::string& fields) {
+    absl::StrAppend(&text, text.empty() ? "[" : ",", "{", fields, "}");
+    expected.push_back(kind);
+  };
+  for (const auto& [kind, names] : categories) {
+    for (const char* const name : names)
+      add(kind, absl::StrCat(R"("ph":"X","pid":"CPU functions","cat":")", name, "\""));
+  }
+  add(Kind::kMetadata, R"("ph":"M","cat":"kernel")");
+  add(Kind::kOther, R"("name":"ProfilerStep#1")");
+  add(Kind::kKernel, R"("pid":"CUDA functions","name":"ProfilerStep#1")");
+  add(Kind::kAnnotation, R"("pid":"CPU functions","name":"ProfilerStep#1")");
+  add(Kind::kOp, R"("pid":"CPU functions","name":"add")");
+  ReadEvents(*ByteSource::OfText(text + "]"), {[&](const Event& event) { kinds.push_back(event.kind); }});
+  EXPECT_EQ(kinds, expected);
+}
+
 TEST(ReadEvents, IdsAreDecimalOrHexadecimal) {
   std::vector<int64_t> ids;
   ReadEvents(*ByteSource::OfText(R"([{"id":7},{"id":"0xabcdef0123456789"},{"id":"0x"},{"id":"x"}])"),
