@@ -290,6 +290,63 @@ TEST_F(OpLogTest, ADamagedByteEndsTheLogAndNothingElse) {
   }
 }
 
+// Some bytes of a record's payload.
+template <typename T>
+std::string Raw(const T& value) {
+  return std::string(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+TEST_F(OpLogTest, ARecordThatIsWholeButMakesNoSenseEndsTheLog) {
+  Finish(*Start());
+  const std::string header = ReadFile(path_)->substr(0, sizeof(internal::OpLogHeader));
+  const auto record = [](uint16_t kind, std::string payload, uint32_t id = 0) {
+    payload.resize((payload.size() + 7) / 8 * 8);
+    const internal::OpLogRecordHeader of{static_cast<uint32_t>(sizeof(of) + payload.size()),
+                                         internal::OpLogCheck(payload.data(), payload.size()), kind, 0, id};
+    return Raw(of) + payload;
+  };
+  // Ends of what comes before a definition's only tensor, and of the tensor.
+  const auto definition = [&](uint8_t role, uint32_t num_tensors, const std::string& dtype, int64_t extent) {
+    const std::string begin = Raw(uint32_t{2}) + "op" + std::string(12 + 4, '\0') + Raw(role) + '\0';
+    return record(internal::kDefinition, begin + Raw(num_tensors) + Raw(uint32_t{1}) + "x" + '\0' +
+                                             Raw(static_cast<uint32_t>(dtype.size())) + dtype +
+                                             Raw(uint32_t{1}) + Raw(extent));
+  };
+  const std::string iteration = record(internal::kIteration, Raw(int64_t{3}));
+  const auto op = [&](uint32_t id, uint32_t num_text_bytes) {
+    return record(internal::kOp,
+                  Raw(internal::OpLogOp{0, 1, 0, num_text_bytes, 0}) + Raw(internal::OpLogTensor{}) + "text",
+                  id);
+  };
+  const std::string good = definition(0, 1, "float32", 2) + iteration + op(0, 4);
+  const std::string bad[] = {definition(9, 1, "float32", 2),
+                             definition(0, 2, "float32", 2),
+                             definition(0, 1 << 17, "float32", 2),
+                             definition(0, 1, "floats", 2),
+                             definition(0, 1, "float32", -2),
+                             record(internal::kIteration, std::string(16, '\0')),
+                             record(internal::kIteration, ""),
+                             op(1, 4),
+                             op(0, 9),
+                             record(internal::kOp, std::string(16, '\0')),
+                             record(99, "")};
+  const auto read = [&](const std::string& records, int part = 1) {
+    EXPECT_TRUE(WriteFileAtomically(OpLogPart(path_, part), header + records).ok());
+    return Read();
+  };
+  EXPECT_EQ(read(good + op(0, 8) + record(internal::kEnd, "")).cut, "");
+  for (const std::string& one : bad) {
+    const LoggedOps log = read(good + one + good);
+    EXPECT_EQ(log.ops.size(), 1u) << &one - bad;
+    EXPECT_THAT(log.cut, AllOf(HasSubstr(absl::StrCat("byte ", header.size() + good.size(), ", after 1 ")),
+                               testing::EndsWith(": damaged")));
+  }
+  // Definitions and iterations of one part are none of the other's.
+  EXPECT_THAT(read(definition(0, 1, "float32", 2) + op(0, 4)).cut, HasSubstr("after 0 operations: damaged"));
+  EXPECT_EQ(read(good + record(internal::kEnd, "")).ops.size(), 1u);
+  EXPECT_THAT(read(iteration + op(0, 4), 2).cut, HasSubstr("after 1 operations: damaged"));
+}
+
 TEST_F(OpLogTest, WhatIsNoLogIsRefusedWithASentence) {
   ASSERT_TRUE(WriteFileAtomically(path_, std::string(100, 'x')).ok());
   EXPECT_THAT(std::string(ReadOpLog(path_).status().message()), HasSubstr("no log of operations"));
