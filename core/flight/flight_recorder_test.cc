@@ -115,9 +115,11 @@ TEST_F(FlightRecorderTest, OfAnyOperationsTheFileHoldsWhatWasDone) {
     now = 1000;
     uint64_t last_event = 0;
     const int world_size = 4 + below(3), rank = below(4);
-    FlightRecorder* const recorder = *FlightRecorder::Create(
-        {path_, rank, world_size, std::string(seed, 'h'), "job", 7, 32 << 10}, Clock([] { return now; }));
     FlightRecord expected;
+    expected.iteration = below(2) * below(100);
+    FlightRecorder* const recorder = *FlightRecorder::Create(
+        {path_, rank, world_size, std::string(seed, 'h'), "job", 7, 32 << 10, expected.iteration},
+        Clock([] { return now; }));
     std::vector<FlightRecorder::Measurement*> measurements;
     std::map<std::string, size_t> group_of;
     std::map<std::tuple<std::string, std::string, FlightRole, std::string, int>, size_t> measurement_of;
@@ -217,6 +219,16 @@ TEST_F(FlightRecorderTest, OfAnyOperationsTheFileHoldsWhatWasDone) {
       if (below(4) > 0) continue;
       groups[i].completed = static_cast<uint64_t>(expected.groups[i].entered + 1);
       expected.groups[i].completed = expected.groups[i].entered;
+    }
+    // A thread was killed between an operation's time and its event.
+    if (!measurements.empty() && below(2) == 0) {
+      const size_t at = random() % measurements.size();
+      auto& slot = reinterpret_cast<internal::FlightSlot*>(bytes.data() + internal::kFlightHeaderBytes)[at];
+      FlightRecord::Measurement& of = expected.measurements[at];
+      const bool begins = below(2) == 0;
+      (begins ? slot.begin : slot.end) = ++now;
+      (begins ? of.begin_ns : of.end_ns) = expected.last_event_ns = static_cast<int64_t>(now);
+      of.runs = of.begin_ns > of.end_ns;
     }
     FlightRecord record = *ParseFlightRecord(bytes);
     // A tick is a nanosecond; the heartbeat says of which.
