@@ -214,6 +214,22 @@ TEST_F(CompareTest, TextReportSaysWhatAPersonNeeds) {
               AllOf(HasSubstr("  no tolerance passes\n"), Not(HasSubstr("smallest"))));
 }
 
+TEST_F(CompareTest, ARoundedTensorWithoutFiniteNumbersHasNoErrorToTell) {
+  const float wide[] = {NAN, 0.1f};
+  const BFloat16 narrow[] = {FromDouble<BFloat16>(NAN), FromDouble<BFloat16>(0.1f)};
+  CompareOptions options;
+  options.tensors.accept_rounded = options.tensors.tolerance.nan_equal = true;
+  const auto text = [&](int64_t size) {
+    return ToText(CompareTrees(ValueMap{{"a", TensorView(wide, {size})}, {"b", TensorView(wide, {2})}},
+                               ValueMap{{"a", TensorView(narrow, {size})}, {"b", TensorView(narrow, {2})}},
+                               options));
+  };
+  for (const int64_t size : {0, 1}) {
+    EXPECT_EQ(text(size),
+              "largest error within tolerance: 0 in b\nequal (not bit for bit): 2 within tolerance\n");
+  }
+}
+
 TEST_F(CompareTest, BitsAreNamedOnlyWhereFewFlipped) {
   EXPECT_EQ(FlippedBitsText({}), "");
   EXPECT_EQ(FlippedBitsText({20}), "flipped bit 20");
