@@ -150,8 +150,8 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
   const double specials[] = {0, -0.0, std::nan(""), -std::nan(""), kInfinity, -kInfinity, smallest};
   const double unit = std::is_integral_v<T> ? 1000 : 1;
   for (int trial = 0; trial < num_trials; ++trial) {
-    // Around the kernels' blocks.
-    const size_t size = 1 + random() % (trial % 3 == 0 ? 20000 : 150);
+    // Around the kernels' blocks, and now and then none.
+    const size_t size = random() % 20 == 0 ? 0 : random() % (trial % 3 == 0 ? 20000 : 150);
     Tolerance tolerance;
     tolerance.atol = random() % 3 == 0 ? 0 : 0.01 * unit;
     tolerance.rtol = random() % 3 == 0 ? 0 : 0.1;
@@ -228,11 +228,18 @@ void CompareRandomTensors(int num_trials, uint64_t seed) {
       ASSERT_NEAR(result.cosine_similarity, expected.cosine_similarity, 1e-12) << context;
     }
     ASSERT_EQ(result.first_bit_difference->element.position, *expected.first_bits) << context;
-    T flipped = reference[*expected.first_bits];
+    const T first_reference = reference[*expected.first_bits], first_current = current[*expected.first_bits];
+    std::optional<uint64_t> ulps;
+    if (!std::is_integral_v<T> && !std::isnan(static_cast<double>(first_reference)) &&
+        !std::isnan(static_cast<double>(first_current))) {
+      ulps = UlpsBetween(first_reference, first_current);
+    }
+    ASSERT_EQ(result.first_bit_difference->ulp_distance, ulps) << context;
+    T flipped = first_reference;
     for (const int bit : result.first_bit_difference->flipped_bits) {
       reinterpret_cast<unsigned char*>(&flipped)[bit / 8] ^= static_cast<unsigned char>(1 << bit % 8);
     }
-    ASSERT_EQ(std::memcmp(&flipped, &current[*expected.first_bits], sizeof(T)), 0) << context;
+    ASSERT_EQ(std::memcmp(&flipped, &first_current, sizeof(T)), 0) << context;
     const size_t num_worst = std::min<size_t>(options.num_worst, expected.worst.size());
     ASSERT_EQ(result.worst.size(), num_worst) << context;
     for (size_t i = 0; i < num_worst; ++i) {
