@@ -572,14 +572,16 @@ TEST_F(TensorDumperTest, ActionsAreCalledOnceTheirCountIsReached) {
   }
   dumper_.PerformAfterDumpCount(30, [&] { calls = -1; });
   dumper_.PerformAfterDumpCount(30, [&] { ++calls; });
+  // Also if it is passed over, in the order of counts.
+  dumper_.PerformAfterDumpCount(7, [&] { calls *= 10; });
   dumper_.SetDumpCount(30);
-  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(calls, 11);
   // Nor by what is enabled next.
   dumper_.PerformAfterDumpCount(31, [&] { ++calls; });
   ASSERT_TRUE(dumper_.Disable().ok());
   Enable();
   dumper_.SetDumpCount(31);
-  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(calls, 11);
 }
 
 TEST(TensorDumper, OneInstanceIsTheProcesses) {
