@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,92 @@ namespace ott {
 namespace {
 
 using testing::HasSubstr;
+
+// Elements whose bytes tell them apart.
+std::vector<char> Bytes(int64_t num_bytes) {
+  std::vector<char> bytes(static_cast<size_t>(num_bytes));
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7 + i / 256);
+  return bytes;
+}
+
+struct Box {
+  Dims offset;
+  Dims shape;
+};
+
+TEST(ScatteredElements, OfAnyPartsEachRangeIsThatOfTheWholeAndIsFoundWhereItLiesInOnePiece) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto below = [&](size_t end) { return static_cast<int64_t>(random() % end); };
+    constexpr DType kDTypes[] = {DType::kInt8, DType::kFloat32, DType::kFloat64, DType::kComplex64};
+    const DType dtype = kDTypes[below(4)];
+    const int64_t size = SizeOf(dtype), alignment = IsComplex(dtype) ? size / 2 : size;
+    Dims shape(static_cast<size_t>(below(4)));
+    int64_t count = 1;
+    for (int64_t& extent : shape) count *= extent = 1 + below(4);
+    std::vector<Box> boxes = {{Dims(shape.size()), shape}};
+    for (int64_t cuts = shape.empty() ? 0 : below(6); cuts > 0; --cuts) {
+      Box& first = boxes[static_cast<size_t>(below(boxes.size()))];
+      const auto dim = static_cast<size_t>(below(shape.size()));
+      if (first.shape[dim] < 2) continue;
+      Box second = first;
+      const int64_t at = 1 + below(static_cast<size_t>(first.shape[dim] - 1));
+      second.offset[dim] += first.shape[dim] = at;
+      second.shape[dim] -= at;
+      boxes.insert(boxes.begin() + below(boxes.size() + 1), second);
+    }
+    const std::vector<char> whole = Bytes(count * size);
+    // Of each element of the whole, where it lies, if that is a piece that can be read where it is.
+    std::vector<const char*> places(static_cast<size_t>(count));
+    std::vector<size_t> box_of(places.size());
+    std::vector<std::vector<char>> memory;
+    std::vector<TensorPart> parts;
+    for (const Box& box : boxes) {
+      // It may have gaps, and its start may not be aligned.
+      const int64_t step = below(4) == 0 ? 2 : 1, shift = below(4) == 0 ? 1 : below(3) * alignment;
+      Dims strides(box.shape.size());
+      int64_t reach = step;
+      for (size_t dim = strides.size(); dim-- > 0; reach *= box.shape[dim]) strides[dim] = reach;
+      memory.emplace_back(static_cast<size_t>(shift + reach * size + 16));
+      char* const data = memory.back().data() + shift;
+      const TensorView view(data, dtype, box.shape, strides);
+      for (int64_t i = 0; i < view.num_elements(); ++i) {
+        const Dims index = IndexAt(box.shape, i);
+        int64_t at = 0;
+        for (size_t dim = 0; dim < shape.size(); ++dim) at = at * shape[dim] + box.offset[dim] + index[dim];
+        std::memcpy(data + i * step * size, &whole[static_cast<size_t>(at * size)],
+                    static_cast<size_t>(size));
+        box_of[static_cast<size_t>(at)] = parts.size();
+        if (view.is_contiguous() && shift % alignment == 0) places[static_cast<size_t>(at)] = data + i * size;
+      }
+      parts.push_back({{view, nullptr}, box.offset});
+    }
+    const bool is_flat = below(2) == 0;
+    const Dims joined_shape = is_flat ? Dims{count} : shape;
+    const auto joined = ScatteredElements::Join(dtype, joined_shape, shape, parts);
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    EXPECT_EQ(joined->view.shape(), joined_shape);
+    const Tensor gathered = *CloneToHost(Gathered(*joined)->view);
+    EXPECT_EQ(std::memcmp(gathered.view.data(), whole.data(), whole.size()), 0);
+    if (joined->scattered == nullptr) {
+      EXPECT_EQ(parts.size(), 1u);
+      continue;
+    }
+    for (int64_t begin = 0; begin < count; ++begin) {
+      bool is_one_piece = true;
+      for (int64_t end = begin + 1; end <= count; ++end) {
+        std::vector<char> copy(static_cast<size_t>((end - begin) * size));
+        joined->scattered->Copy(begin, end, copy.data());
+        EXPECT_EQ(std::memcmp(copy.data(), &whole[static_cast<size_t>(begin * size)], copy.size()), 0);
+        const auto first = static_cast<size_t>(begin), last = static_cast<size_t>(end - 1);
+        is_one_piece = is_one_piece && places[last] != nullptr && box_of[last] == box_of[first] &&
+                       places[last] == places[first] + (end - 1 - begin) * size;
+        EXPECT_EQ(joined->scattered->Find(begin, end), is_one_piece ? places[first] : nullptr);
+      }
+    }
+  }
+}
 
 // The box of a [rows, columns] tensor of counting numbers, as rows of its own.
 struct Source {
@@ -28,58 +115,6 @@ struct Source {
   int64_t columns;
   std::vector<float> elements;
 };
-
-std::vector<float> Copied(const Tensor& tensor, int64_t begin, int64_t end) {
-  std::vector<float> copy(end - begin);
-  tensor.scattered->Copy(begin, end, copy.data());
-  return copy;
-}
-
-TEST(ScatteredElements, AnyRangeIsCopiedAsOfTheWhole) {
-  const Source source(4, 6);
-  for (const std::vector<TensorPart>& parts :
-       {std::vector<TensorPart>{source.Box(0, 0, 1, 6), source.Box(1, 0, 3, 6)},
-        {source.Box(0, 4, 4, 2), source.Box(0, 0, 4, 4)},
-        {source.Box(2, 0, 2, 3), source.Box(0, 0, 2, 6), source.Box(2, 3, 2, 3)}}) {
-    const auto whole = ScatteredElements::Join(DType::kFloat32, {4, 6}, {4, 6}, parts);
-    ASSERT_TRUE(whole.ok()) << whole.status();
-    for (int64_t begin = 0; begin <= 24; ++begin) {
-      for (int64_t end = begin; end <= 24; ++end) {
-        EXPECT_EQ(Copied(*whole, begin, end),
-                  std::vector<float>(source.elements.begin() + begin, source.elements.begin() + end));
-      }
-    }
-  }
-}
-
-TEST(ScatteredElements, RangesOfAFlatBufferAreATensor) {
-  const Source source(1, 12);
-  const auto whole = ScatteredElements::Join(
-      DType::kFloat32, {3, 4}, {12},
-      {TensorPart{{TensorView(&source.elements[5], DType::kFloat32, {7}), nullptr}, {5}},
-       TensorPart{{TensorView(&source.elements[0], DType::kFloat32, {5}), nullptr}, {0}}});
-  ASSERT_TRUE(whole.ok()) << whole.status();
-  EXPECT_EQ(whole->view.shape(), Dims({3, 4}));
-  EXPECT_EQ(Copied(*whole, 0, 12), source.elements);
-  EXPECT_EQ(whole->scattered->Find(6, 12), &source.elements[6]);
-  EXPECT_EQ(whole->scattered->Find(4, 6), nullptr);
-}
-
-TEST(ScatteredElements, APartThatIsNotAlignedIsCopied) {
-  alignas(8) char bytes[9] = {};
-  const float number = 2.5f;
-  std::memcpy(bytes + 1, &number, sizeof(number));
-  const auto whole = ScatteredElements::Join(
-      DType::kFloat32, {1}, {1}, {TensorPart{{TensorView(bytes + 1, DType::kFloat32, {1}), nullptr}, {0}}});
-  ASSERT_TRUE(whole.ok()) << whole.status();
-  ASSERT_NE(whole->scattered, nullptr);
-  EXPECT_EQ(whole->scattered->Find(0, 1), nullptr);
-  EXPECT_EQ(Copied(*whole, 0, 1), std::vector<float>{2.5f});
-  // A complex number is aligned as its parts are.
-  alignas(8) const float parts[3] = {};
-  const TensorPart number_part = {{TensorView(parts + 1, DType::kComplex64, {1}), nullptr}, {0}};
-  EXPECT_EQ(ScatteredElements::Join(DType::kComplex64, {1}, {1}, {number_part})->view.data(), parts + 1);
-}
 
 TEST(ScatteredElements, PartsThatAreNoWholeAreErrors) {
   const Source source(4, 6);
