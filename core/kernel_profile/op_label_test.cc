@@ -60,6 +60,9 @@ TEST(OpLabel, ListsOfTensorsShareAPosition) {
   EXPECT_EQ(arguments[0].position, 0);
   EXPECT_EQ(arguments[1].position, 0);
   EXPECT_EQ(arguments[2].position, 2);
+  // Neither below 0, nor beyond any memory, nor a list, nor a text is a size.
+  EXPECT_THAT(Parse("aten::cat, sizes = [[-1], [1e16], [2, [3]], ['4'], [1e15]]").description.arguments,
+              ElementsAre(testing::Field(&OpArgument::position, 4)));
 }
 
 TEST(OpLabel, BackwardNodesOfAnyNumberAreBackward) {
