@@ -93,14 +93,28 @@ TEST_F(NvtxRangeWrapperTest, RangesBelongToTheirThread) {
 }
 
 TEST_F(NvtxRangeWrapperTest, SynchronizesTheDeviceOnlyWhereAskedTo) {
-  NvtxRangeWrapper::Options options;
-  options.sync_on_push = true;
-  Enable(options);
-  num_synchronized = 0;
-  wrapper_.Push("a");
-  EXPECT_EQ(num_synchronized, 1);
-  wrapper_.Pop();
-  EXPECT_EQ(num_synchronized, 1);
+  static NvtxDomain domain("synchronized");
+  static NvtxName name(domain, "named");
+  for (const int asked : {0, 1, 2, 3}) {
+    NvtxRangeWrapper wrapper{NvtxRangeWrapper::Environment{&CountSynchronization}};
+    NvtxRangeWrapper::Options options;
+    options.sync_on_push = (asked & 1) != 0;
+    options.sync_on_pop = (asked & 2) != 0;
+    ASSERT_TRUE(wrapper.Enable(options).ok());
+    num_synchronized = 0;
+    wrapper.Push("a");
+    wrapper.Push(name);
+    wrapper.Push("b", NvtxAttributes());
+    EXPECT_EQ(num_synchronized, options.sync_on_push ? 3 : 0);
+    num_synchronized = 0;
+    wrapper.Pop();
+    wrapper.Pop(name);
+    EXPECT_EQ(num_synchronized, options.sync_on_pop ? 2 : 0);
+    wrapper.Disable();
+    wrapper.Push("a");
+    wrapper.Pop();
+    EXPECT_EQ(num_synchronized, options.sync_on_pop ? 2 : 0);
+  }
 }
 
 TEST_F(NvtxRangeWrapperTest, EnablingFailsWhereTheDeviceCannotBeSynchronized) {
