@@ -43,13 +43,18 @@ TEST(JsonCursor, DialectsDifferInTheirScalars) {
     JsonDialect first_dialect;
   };
   const Case cases[] = {
-      {"[NaN, Infinity, -Infinity]", JsonDialect::kPython},
+      {"[NaN]", JsonDialect::kPython},
+      {"[Infinity]", JsonDialect::kPython},
+      {"[-Infinity]", JsonDialect::kPython},
       {"[nan]", JsonDialect::kLenient},
+      {"[None, True, False]", JsonDialect::kLenient},
       {"[01]", JsonDialect::kLenient},
       {"[1.]", JsonDialect::kLenient},
       {"[0x1f]", JsonDialect::kLenient},
       {"[-]", JsonDialect::kLenient},
       {"[('a', {'b': None}), (1,), [True,],]", JsonDialect::kLiteral},
+      {"[1,]", JsonDialect::kLiteral},
+      {"{'b': 1}", JsonDialect::kLiteral},
   };
   for (const Case& c : cases) {
     for (const JsonDialect dialect : kDialects) {

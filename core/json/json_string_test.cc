@@ -1,8 +1,11 @@
 #include "ott/core/json/json_string.h"
 
+#include <cstdint>
+#include <cstdio>
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "ott/core/base/utf8.h"
 
 namespace ott {
 namespace {
@@ -54,10 +57,28 @@ TEST(UnescapeJson, UndoesWhatEscapeJsonDoes) {
   }
 }
 
-TEST(UnescapeJson, SurrogatePairsAreOneCharacter) {
-  std::string text = "x";
-  EXPECT_EQ(UnescapeJson(R"(\ud83d\ude00\uD83D\uDE00)", text).what, nullptr);
-  EXPECT_EQ(text, "x\U0001f600\U0001f600");
+TEST(UnescapeJson, AHighAndALowSurrogateAreOneCharacterAndNoOthersAre) {
+  constexpr uint32_t kUnits[] = {0x41, 0xd7ff, 0xd800, 0xdbff, 0xdc00, 0xdfff, 0xe000};
+  const auto is_within = [](uint32_t unit, uint32_t low, uint32_t high) {
+    return low <= unit && unit <= high;
+  };
+  for (const uint32_t first : kUnits) {
+    for (const uint32_t second : kUnits) {
+      const bool is_pair = is_within(first, 0xd800, 0xdbff) && is_within(second, 0xdc00, 0xdfff);
+      std::string expected = "x", text = "x";
+      bool is_whole = true;
+      for (const uint32_t unit : {first, second}) {
+        const bool is_half = is_within(unit, 0xd800, 0xdfff);
+        if (!is_pair) AppendUtf8(is_half ? 0xfffd : unit, expected);
+        is_whole = is_whole && (is_pair || !is_half);
+      }
+      if (is_pair) AppendUtf8(0x10000 + (first - 0xd800) * 0x400 + (second - 0xdc00), expected);
+      char raw[16];
+      std::snprintf(raw, sizeof(raw), "\\u%04x\\u%04X", first, second);
+      EXPECT_EQ(UnescapeJson(raw, text).what == nullptr, is_whole) << raw;
+      EXPECT_EQ(text, expected) << raw;
+    }
+  }
 }
 
 TEST(UnescapeJson, TheFirstErrorIsNamedAndTheTextGoesOn) {
