@@ -111,15 +111,19 @@ TEST_F(CaptureSessionTest, PopOfADroppedPushIsNoRangesEnd) {
   EXPECT_THAT(Ranges(), ElementsAre("outer|1|3|11"));
 }
 
-TEST_F(CaptureSessionTest, OpenRangeIsInTheFileAtAFlushAndGetsItsEndLater) {
+TEST_F(CaptureSessionTest, OpenRangesAreInTheFileAtAFlushAndGetTheirEndsLater) {
   BeThread(thread_, 11);
+  BeThread(other_thread_, 12);
   Push(thread_, 1, 0, "training");
+  StartOrEnd(thread_, RecordKind::kRangeStart, 2, 1);
   session_->Drain();
   session_->Flush();
-  EXPECT_THAT(Ranges(), ElementsAre("training|1|-|11"));
+  EXPECT_THAT(Ranges(), ElementsAre("training|1|-|11", "-|2|-|11"));
   Pop(thread_, 5, 0);
-  EXPECT_EQ(session_->Finish().num_ranges, 1);
-  EXPECT_THAT(Ranges(), ElementsAre("training|1|5|11"));
+  StartOrEnd(other_thread_, RecordKind::kRangeEnd, 6, 1);
+  EXPECT_EQ(session_->Finish().num_ranges, 2);
+  EXPECT_THAT(Query(path_, "SELECT start, end, endGlobalTid & 0xFFFFFF FROM NVTX_EVENTS ORDER BY start"),
+              ElementsAre("1|5|-", "2|6|12"));
 }
 
 TEST_F(CaptureSessionTest, ReaderOfTheFileCostsNoRange) {
@@ -191,6 +195,79 @@ TEST_F(CaptureSessionTest, NameIsFoundThatWasToldAfterTheLastLook) {
   session_->Finish();
   EXPECT_THAT(Query(path_, "SELECT value FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON id = nameId"),
               ElementsAre("cudaLaunchKernel_v7000", "<unnamed>"));
+}
+
+// Each field is another number, and so is each column.
+TEST_F(CaptureSessionTest, EveryNumberOfARecordIsInTheColumnOfItsName) {
+  constexpr uint64_t kBegin = kStart.monotonic_ns;
+  BeThread(thread_, 11);
+  Append(names_, RecordKind::kString, NameRecord{{}, 0, 1, 0}, "_Z1fi");
+  const DeviceSpan span{kBegin + 1, kBegin + 2, 3, 4, 5, 6, 7};
+  Append(thread_, RecordKind::kApi, ApiRecord{{}, kBegin + 1, kBegin + 2, 1, 4, 5, 1, 6, 0});
+  Append(thread_, RecordKind::kKernel, KernelRecord{{},           span,         8,  9,  1,  10, {11, 12, 13},
+                                                    {14, 15, 16}, {17, 18, 19}, 20, 21, 22, 23, 24,
+                                                    25,           26,           27, 2,  29, 30, {}});
+  Append(thread_, RecordKind::kMemcpy, MemcpyRecord{{}, span, 8, 9, 10, 1, 2, true, 13, 14, 15, 16, 0});
+  Append(thread_, RecordKind::kMemset, MemsetRecord{{}, span, 8, 9, 3});
+  Append(thread_, RecordKind::kSynchronization, SynchronizationRecord{{}, span, 8, 9, 10});
+  Append(thread_, RecordKind::kGraphNode, GraphNodeRecord{{}, kBegin + 1, 2, 3, 4, 1});
+  Append(
+      thread_, RecordKind::kDevice,
+      DeviceRecord{
+          {},           1,     2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, {20, 21, 22},
+          {23, 24, 25}, {0xab}},
+      "GPU");
+  EXPECT_THAT(session_->Finish().problems, IsEmpty());
+  const std::string of_device = "start, end, deviceId, contextId, streamId, correlationId, ";
+  const std::string all_of_device = "SELECT " + of_device + "graphNodeId, ";
+  const auto of_pid = [](const std::string& id) { return id + " >> 24 & 0xFFFFFF"; };
+  EXPECT_THAT(
+      Query(path_, "SELECT start, end, eventClass, globalTid & 0xFFFFFF, correlationId, returnValue, " +
+                       of_pid("globalTid") +
+                       ", value FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON id = nameId"),
+      ElementsAre("1|2|1|4|5|6|10|_Z1fi"));
+  EXPECT_THAT(
+      Query(
+          path_,
+          all_of_device +
+              "gridId, localMemoryTotal, registersPerThread, gridX, gridY, gridZ, blockX, blockY, blockZ, "
+              "clusterX, clusterY, clusterZ, staticSharedMemory, dynamicSharedMemory, sharedMemoryExecuted, "
+              "localMemoryPerThread, graphId, clusterSchedulingPolicy, maxPotentialClusterSize, "
+              "maxActiveClusters, launchType, cacheConfig, sharedMemoryLimitConfig, " +
+              of_pid("globalPid") + " FROM CUPTI_ACTIVITY_KIND_KERNEL"),
+      ElementsAre("1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16|17|18|19|20|21|22|23|24|25|26|27|3|29|30|10"));
+  EXPECT_THAT(
+      Query(
+          path_,
+          "SELECT m.value, d.value, s.value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds AS m ON m.id = "
+          "mangledName JOIN StringIds AS d ON d.id = demangledName JOIN StringIds AS s ON s.id = shortName"),
+      ElementsAre("_Z1fi|f(int)|f"));
+  // Kinds of memory are counted otherwise than CUPTI's.
+  EXPECT_THAT(
+      Query(path_, all_of_device + "bytes, copyCount, copyKind, srcKind, dstKind, srcDeviceId, dstDeviceId, "
+                                   "srcContextId, dstContextId FROM CUPTI_ACTIVITY_KIND_MEMCPY"),
+      ElementsAre("1|2|3|4|5|6|7|8|9|10|0|1|13|14|15|16"));
+  EXPECT_THAT(Query(path_, all_of_device + "bytes, value, memKind FROM CUPTI_ACTIVITY_KIND_MEMSET"),
+              ElementsAre("1|2|3|4|5|6|7|8|9|2"));
+  EXPECT_THAT(Query(path_, "SELECT " + of_device +
+                               "eventSyncId, eventId, syncType FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"),
+              ElementsAre("1|2|3|4|5|6|8|9|10"));
+  EXPECT_THAT(Query(path_,
+                    "SELECT start, end, graphNodeId, originalGraphNodeId, globalTid & 0xFFFFFF FROM "
+                    "CUDA_GRAPH_NODE_EVENTS"),
+              ElementsAre("1|1|2|3|4"));
+  EXPECT_THAT(
+      Query(
+          path_,
+          "SELECT memoryBandwidth, totalMemory, clockRate, id, smCount, computeMajor, computeMinor, "
+          "l2CacheSize, constantMemory, threadsPerWarp, asyncEngines, maxIPC, maxWarpsPerSm, maxBlocksPerSm, "
+          "maxShmemPerSm, maxRegistersPerSm, maxRegistersPerBlock, maxShmemPerBlock, maxThreadsPerBlock, "
+          "maxBlockDimX, maxBlockDimY, maxBlockDimZ, maxGridDimX, maxGridDimY, maxGridDimZ, cuDevice, "
+          "smMajor, smMinor, name, uuid FROM TARGET_INFO_GPU"),
+      ElementsAre("1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16|17|18|19|20|21|22|23|24|25|4|6|7|GPU|"
+                  "ab000000-0000-0000-0000-000000000000"));
+  EXPECT_THAT(Query(path_, "SELECT gpuId, cudaId, pid, numMultiprocessors FROM TARGET_INFO_CUDA_DEVICE"),
+              ElementsAre("4|4|10|5"));
 }
 
 TEST_F(CaptureSessionTest, RecordsThatAreNoneAreLeftOut) {
