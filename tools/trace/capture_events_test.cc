@@ -146,6 +146,12 @@ TEST_F(CaptureEventsTest, CaptureOfNobodyIsAnError) {
   const std::string path = SqlWithKernel(999).Write("nobody.sqlite");
   EXPECT_THAT(std::string(Error({{path}, {}}).message()), HasSubstr("give it as RANK="));
   EXPECT_THAT(Join("0=" + path), ElementsAre(HasSubstr("0 launches"), HasSubstr("0 GPU 0")));
+  // In containers, two ranks' processes may have one number.
+  TraceInfo other = WindowForTest(1);
+  other.set_process_id(100);
+  Write(other, {});
+  EXPECT_THAT(std::string(Error({{SqlWithKernel(100).Write("of_two.sqlite")}, {}}).message()),
+              HasSubstr("its process ids (100) belong to one rank"));
 }
 
 TEST_F(CaptureEventsTest, RankThatTheRunHasNotIsNamed) {

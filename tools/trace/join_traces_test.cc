@@ -1,8 +1,13 @@
 #include "tools/trace/join_traces.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <map>
+#include <random>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_replace.h"
@@ -17,6 +22,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -146,32 +152,72 @@ TEST_F(JoinTracesTest, TracesOfTwoRunsAreNotOneJob) {
   EXPECT_THAT(traces->info().notes(), Contains(traces->two_runs()));
 }
 
-TEST_F(JoinTracesTest, DriftIsUndone) {
-  Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 0, 1'000'000)});
-  TraceInfo fast = InfoForTest(1, 0, 0, 0);
-  fast.mutable_clock()->set_end_nanoseconds(500'000);
-  Write(fast, {SliceForTest("a", 200'000, 800'000)});
-  EXPECT_THAT(Join(), ElementsAre("0 a 0+1000000", "1 a 100000+400000"));
-}
-
-TEST_F(JoinTracesTest, WindowsOfARankFollowEachOther) {
-  Write(InfoForTest(0, 1000, 0, 0), {SliceForTest("first", 10, 5)}, 1);
-  Write(InfoForTest(0, 5000, 0, 0), {SliceForTest("second", 10, 5)}, 2);
-  Write(InfoForTest(1, 1000, 0, 0), {});
-  EXPECT_THAT(Join(), ElementsAre("0 first 10+5", "0 second 4010+5"));
-}
-
-TEST_F(JoinTracesTest, RanksAndTimesAreSelected) {
-  const std::vector<TraceEvent> events = {
-      SliceForTest("early", 0, 100'000), SliceForTest("across", 50'000, 500'000),
-      SliceForTest("within", 200'000, 10), SliceForTest("late", 600'000, 10)};
-  Write(InfoForTest(0, 0, 0, 0), events);
-  Write(InfoForTest(1, 0, 0, 0), events);
-  TraceSelection selection;
-  selection.ranks = {1};
-  selection.begin = 0.0001;
-  selection.end = 0.0006;
-  EXPECT_THAT(Join(selection), ElementsAre("1 across 50000+500000", "1 within 200000+10"));
+TEST_F(JoinTracesTest, OfAnyWindowsEventsAreWhereTheirClocksSayAndWithinWhatIsSelected) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto below = [&](size_t end) { return static_cast<int64_t>(random() % end); };
+    TraceSelection selection;
+    if (below(3) == 0) selection.ranks.insert(static_cast<int>(below(2)));
+    // Of so many fractions a second has whole nanoseconds.
+    constexpr int64_t kStep = 1'000'000'000 / 512;
+    const int64_t begin = below(3) == 0 ? below(3) : 0, end = below(3) == 0 ? begin + 1 + below(3) : 1000;
+    selection.begin = static_cast<double>(begin) / 512;
+    if (end < 1000) selection.end = static_cast<double>(end) / 512;
+    std::vector<std::pair<TraceInfo, std::vector<TraceEvent>>> windows;
+    std::vector<std::string> paths, notes;
+    for (const int rank : {0, 1}) {
+      std::filesystem::remove_all(RankDirectory(run_dir_, rank));
+      for (int64_t window = 1, last = 1 + below(2); window <= last; ++window) {
+        TraceInfo info = InfoForTest(rank, below(9000), below(4'000'000) - 2'000'000, 5);
+        info.set_begin_unix_nanoseconds(50'000'000 + below(4'000'000));
+        if (below(2) == 0)
+          info.mutable_clock()->set_end_nanoseconds(info.clock().end_nanoseconds() - 500'000);
+        if (below(3) == 0) info.clear_clock();
+        std::vector<TraceEvent> events;
+        for (const char* const name : {"a", "b", "c", "d"})
+          events.push_back(SliceForTest(name, 2 * below(400'000), below(2) == 0 ? 0 : 2 * below(100'000)));
+        Write(info, events, window);
+        if (!selection.ranks.empty() && selection.ranks.count(rank) == 0) continue;
+        windows.emplace_back(info, events);
+        paths.push_back(TracePath(rank, window));
+      }
+    }
+    // Where no clock was compared, the time of day is the common one.
+    int64_t from_unix = 0;
+    for (size_t i = windows.size(); i-- > 0;) {
+      const TraceInfo& info = windows[i].first;
+      if (info.has_clock()) from_unix = info.clock().begin_nanoseconds() - info.begin_unix_nanoseconds();
+      if (!info.has_clock() && windows.size() > 1)
+        notes.insert(notes.begin(),
+                     paths[i] + ": its clock was not compared with rank 0's; placed by the time of day");
+    }
+    const auto common = [&](const TraceInfo& info, int64_t time) {
+      if (!info.has_clock()) return info.begin_unix_nanoseconds() + from_unix + time;
+      const int64_t length = info.clock().end_nanoseconds() - info.clock().begin_nanoseconds();
+      return info.clock().begin_nanoseconds() + time * length / 1'000'000;
+    };
+    int64_t first = INT64_MAX;
+    for (const auto& [info, events] : windows) first = std::min(first, common(info, 0));
+    std::vector<std::string> expected;
+    for (const auto& [info, events] : windows) {
+      std::vector<std::tuple<int64_t, int64_t, std::string>> sorted;
+      for (const TraceEvent& event : events) {
+        const int64_t from = common(info, event.start) - first,
+                      to = common(info, event.start + event.duration) - first;
+        // A moment is within where its nanosecond is.
+        if (std::max(from, begin * kStep) < std::min(std::max(to, from + 1), end * kStep))
+          sorted.emplace_back(from, from - to, event.name);
+      }
+      std::sort(sorted.begin(), sorted.end());
+      for (const auto& [from, negative, name] : sorted) {
+        expected.push_back(std::to_string(info.rank()) + " " + name + " " + std::to_string(from) + "+" +
+                           std::to_string(-negative));
+      }
+    }
+    EXPECT_EQ(Join(selection), expected);
+    EXPECT_THAT(info_.notes(), ElementsAreArray(notes));
+  }
 }
 
 TEST_F(JoinTracesTest, ShortestSlicesAreLeftOutToStayBelowASize) {
@@ -265,18 +311,6 @@ TEST_F(JoinTracesTest, TraceOfAnotherRankIsNotTaken) {
   std::filesystem::copy_file(TracePath(0), TracePath(1), std::filesystem::copy_options::overwrite_existing);
   EXPECT_THAT(Join(), ElementsAre("0 a 10+5"));
   EXPECT_THAT(info_.notes(), ElementsAre(HasSubstr("says it is rank 0's")));
-}
-
-TEST_F(JoinTracesTest, RankWhoseClockWasNotComparedIsPlacedByItsTimeOfDay) {
-  TraceInfo zero = InfoForTest(0, 1000, 0, 0);
-  zero.set_begin_unix_nanoseconds(5'000'000);
-  TraceInfo one = InfoForTest(1, 77, 0, 0);
-  one.set_begin_unix_nanoseconds(5'000'300);
-  one.clear_clock();
-  Write(zero, {SliceForTest("a", 10, 5)});
-  Write(one, {SliceForTest("a", 10, 5)});
-  EXPECT_THAT(Join(), ElementsAre("0 a 10+5", "1 a 310+5"));
-  EXPECT_THAT(info_.notes(), ElementsAre(HasSubstr("placed by the time of day")));
 }
 
 TEST_F(JoinTracesTest, LostEventsAreNamed) {

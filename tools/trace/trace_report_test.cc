@@ -1,10 +1,20 @@
 #include "tools/trace/trace_report.h"
 
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/text_table.h"
 #include "ott/core/events/event_recorder.h"
 #include "tools/trace/traces_for_test.h"
 
@@ -46,28 +56,10 @@ TEST(TraceReport, TreeHasInclusiveAndExclusiveTimes) {
             "  backward     15.0 %      1     300 ns     300 ns  300 ns   300 ns\n");
 }
 
-TEST(TraceReport, OperationsOfOneNameAreOneRange) {
-  std::vector<TraceEvent> events = {SliceForTest("linear, seq = 12, sizes = [[32, 128], []]", 0, 10),
-                                    SliceForTest("linear, sizes = [[2]]", 10, 10),
-                                    SliceForTest("linear", 20, 10)};
-  for (TraceEvent& event : events) event.category = "op";
-  EXPECT_THAT(Report(events).Tree(0), HasSubstr("\nlinear  100.0 %      3"));
-}
-
 TEST(TraceReport, SmallRangesOfTheTreeAreCounted) {
   const std::string tree = Report({SliceForTest("large", 0, 1000), SliceForTest("small", 0, 1)}).Tree(0.01);
   EXPECT_THAT(tree, Not(HasSubstr("small")));
   EXPECT_THAT(tree, HasSubstr("1 ranges below 1 % are left out"));
-}
-
-TEST(TraceReport, SlicesThatOverlapStandBesideTheOthers) {
-  TraceEvent overlapping = SliceForTest("overlapping", 50, 100);
-  overlapping.type = TraceEvent::Type::kOverlappingSlice;
-  const std::string tree =
-      Report({SliceForTest("outer", 0, 100), overlapping, SliceForTest("inner", 60, 10)}).Tree(0);
-  EXPECT_THAT(tree, HasSubstr("\noverlapping"));
-  EXPECT_THAT(tree, HasSubstr("\n  inner"));
-  EXPECT_THAT(tree, HasSubstr("100 ns      90 ns"));
 }
 
 TEST(TraceReport, TopIsByTimeOfTheirOwn) {
@@ -95,12 +87,160 @@ TEST(TraceReport, GapsAreTimesInWhichNoDeviceWasActive) {
             "launch         5.0 %     1   50 ns   50 ns    50 ns\n");
 }
 
-TEST(TraceReport, GapsOutsideOfRangesAreShownToo) {
-  const std::string gaps = Report({SliceForTest("step", 0, 150), SliceForTest("a", 100, 10, kStream),
-                                   SliceForTest("b", 200, 10, kStream)})
-                               .Gaps();
-  EXPECT_THAT(gaps, HasSubstr("(no range)   23.8 %"));
-  EXPECT_THAT(gaps, HasSubstr("step         19.0 %"));
+// The rows of a table, without the spaces that align them, in any order.
+std::vector<std::string> Rows(const std::string& table) {
+  std::vector<std::string> rows = absl::StrSplit(table, '\n', absl::SkipEmpty());
+  for (std::string& row : rows) {
+    const std::string depth = std::to_string(row.find_first_not_of(' ') / 2);
+    absl::RemoveExtraAsciiWhitespace(&row);
+    row = depth + row;
+  }
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+// What reports say of one range or gap.
+struct Sum {
+  int64_t count = 0, total = 0, own = 0, longest = 0;
+
+  void Add(int64_t duration, int64_t of_its_own) {
+    ++count;
+    total += duration;
+    own += of_its_own;
+    longest = std::max(longest, duration);
+  }
+};
+
+std::string Seconds(int64_t time) { return FormatSeconds(static_cast<double>(time) * 1e-9); }
+
+std::string Row(const std::string& name, const Sum& of, int64_t whole, const std::string& own) {
+  return absl::StrCat(name, absl::StrFormat(" %.1f %% %d ", 100.0 * of.total / whole, of.count),
+                      Seconds(of.total), " ", own, Seconds(of.total / of.count), " ", Seconds(of.longest));
+}
+
+// Paths of ranges and names of gaps, nanosecond by nanosecond.
+struct Definition {
+  std::map<std::string, Sum> ranges, gaps;
+  int64_t total = 0, total_with_device = 0, busy = 0, num_with_device = 0;
+
+  static bool Covers(const TraceEvent& event, int64_t time) {
+    return event.start <= time && time < event.start + event.duration;
+  }
+  static std::string NameOf(const TraceEvent& event) {
+    return event.category == "step" ? "ProfilerStep"
+                                    : std::string(event.name.substr(0, event.name.find(',')));
+  }
+  // The slices of a track that cover a time, outermost first.
+  static std::vector<const TraceEvent*> At(const Trace& trace, int64_t track, int64_t time) {
+    std::vector<const TraceEvent*> found;
+    for (const TraceEvent& event : trace.events) {
+      if (event.track == track && event.type == TraceEvent::Type::kSlice && Covers(event, time))
+        found.push_back(&event);
+    }
+    return found;
+  }
+
+  void Add(const Trace& trace, int64_t thread_of_steps) {
+    int64_t first = trace.events[0].start, last = 0;
+    std::vector<const TraceEvent*> activities;
+    for (const TraceEvent& event : trace.events) {
+      first = std::min(first, event.start);
+      last = std::max(last, event.start + event.duration);
+      const bool overlaps = event.type == TraceEvent::Type::kOverlappingSlice;
+      std::string path;
+      if (event.track >= kStream) ranges[path = event.track == kStream ? "GPU 0/" : "device/"];
+      if (event.type == TraceEvent::Type::kMark) continue;
+      if (event.track >= kStream) activities.push_back(&event);
+      int64_t own = overlaps ? event.duration : 0;
+      for (const TraceEvent* outer : At(trace, event.track, event.start)) {
+        if (outer < &event && !overlaps) path += NameOf(*outer) + "/";
+      }
+      for (int64_t time = event.start; !overlaps && time < event.start + event.duration; ++time)
+        own += At(trace, event.track, time).back() == &event ? 1 : 0;
+      ranges[path + NameOf(event) + "/"].Add(event.duration, own);
+    }
+    total += last - first;
+    if (activities.empty()) return;
+    ++num_with_device;
+    total_with_device += last - first;
+    std::optional<std::map<std::string, int64_t>> gap;  // none before the first activity
+    for (int64_t time = first; time < last; ++time) {
+      if (std::any_of(activities.begin(), activities.end(), [&](auto* of) { return Covers(*of, time); })) {
+        ++busy;
+        for (const auto& [name, length] : gap.value_or(std::map<std::string, int64_t>()))
+          gaps[name].Add(length, 0);
+        gap.emplace();
+      } else if (gap.has_value()) {
+        const auto host = At(trace, thread_of_steps, time);
+        ++(*gap)[host.empty() ? "(no range)" : NameOf(*host.back())];
+      }
+    }
+  }
+};
+
+TEST(TraceReport, OfAnyTracesItSaysWhatTheDefinitionSays) {
+  for (uint32_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto below = [&](size_t end) { return static_cast<int64_t>(random() % end); };
+    TraceReport report;
+    Definition expected;
+    for (int64_t traces = 1 + below(2); traces > 0; --traces) {
+      Trace trace;
+      trace.tracks.push_back({0, kStream, "GPU 0", 0});
+      const int64_t stepping = below(4);  // the track of steps, if there is one
+      const auto add = [&](int64_t track, int64_t begin, int64_t end, int depth,
+                           const auto& add_within) -> void {
+        const bool is_host = track < kStream;
+        for (int64_t at = begin + below(20); at < end && below(8) > 0;) {
+          TraceEvent event =
+              SliceForTest(below(2) == 0 ? "a" : "b", at, std::min(1 + below(40), end - at), track);
+          if (is_host && below(3) == 0) event.category = "op", event.name = "a, seq = 7, sizes = []";
+          if (track == stepping && depth == 0) event.category = "step", event.name = "ProfilerStep#3";
+          if (below(9) == 0)
+            event.type = TraceEvent::Type::kMark, event.duration = 0, event.category = "user";
+          else if (!is_host && below(4) == 0)
+            event.type = TraceEvent::Type::kOverlappingSlice;
+          trace.events.push_back(event);
+          if (depth < 3 && is_host) add_within(track, at, at + event.duration, depth + 1, add_within);
+          at += event.duration + below(30);
+        }
+      };
+      for (const int64_t track : {int64_t{1}, int64_t{2}, kStream, kStream + 1}) {
+        if (below(4) > 0) add(track, below(50), 50 + below(150), 0, add);
+      }
+      if (trace.events.empty()) continue;
+      std::stable_sort(
+          trace.events.begin(), trace.events.end(), [](const TraceEvent& a, const TraceEvent& b) {
+            return std::tuple(a.track, a.start, -a.duration) < std::tuple(b.track, b.start, -b.duration);
+          });
+      std::map<int64_t, int> num_events;
+      for (const TraceEvent& event : trace.events)
+        num_events[event.track] += event.category == "step" ? 1000 : 1;
+      report.Add(trace);
+      expected.Add(trace, num_events[2] > num_events[1] ? 2 : 1);
+    }
+    std::vector<std::string> tree = {"0range share count inclusive exclusive mean longest"}, gaps;
+    for (const auto& [path, sum] : expected.ranges) {
+      const std::vector<std::string> parts = absl::StrSplit(path, '/', absl::SkipEmpty());
+      const bool is_device = parts[0] == "GPU 0" || parts[0] == "device";
+      const std::string last = is_device && parts.size() == 1 ? "[" + parts[0] + "]" : parts.back();
+      const std::string name = std::to_string(parts.size() - 1) + last;
+      tree.push_back(sum.count == 0 ? name : Row(name, sum, expected.total, Seconds(sum.own) + " "));
+    }
+    std::sort(tree.begin(), tree.end());
+    EXPECT_EQ(Rows(report.Tree(0)), tree);
+    if (expected.num_with_device > 0) {
+      gaps = {"0host was in share gaps total mean longest",
+              absl::StrCat("0devices busy: ",
+                           absl::StrFormat("%.1f %% of ", 100.0 * expected.busy / expected.total_with_device),
+                           Seconds(expected.total_with_device), " in ", expected.num_with_device, " traces")};
+    }
+    for (const auto& [name, sum] : expected.gaps)
+      gaps.push_back(Row("0" + name, sum, expected.total_with_device, ""));
+    std::sort(gaps.begin(), gaps.end());
+    EXPECT_EQ(Rows(report.Gaps()), gaps);
+  }
 }
 
 TEST(TraceReport, WithoutDevicesThereAreNoGaps) {
