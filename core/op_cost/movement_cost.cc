@@ -312,12 +312,11 @@ std::optional<RawCost> CollectiveCost(const OpCall& call, OpPass) {
   if (name.substr(0, 4) == "nccl") name = name.substr(4);
   name.erase(std::remove(name.begin(), name.end(), '_'), name.end());
   enum { kAllReduce, kPart, kWhole } kind;
-  const bool reduces = name == "allreduce" || name == "reducescatter" || name == "reducescatterbase" ||
-                       name == "reduce" || name == "allreducecoalesced" || name == "reducescattertensor";
+  const bool scatters = name.substr(0, 13) == "reducescatter";
+  const bool reduces = name.substr(0, 9) == "allreduce" || scatters || name == "reduce";
   if (name.substr(0, 9) == "allreduce") {
     kind = kAllReduce;
-  } else if (name.substr(0, 13) == "reducescatter" || name.substr(0, 9) == "allgather" ||
-             name.substr(0, 8) == "alltoall") {
+  } else if (scatters || name.substr(0, 9) == "allgather" || name.substr(0, 8) == "alltoall") {
     kind = kPart;
   } else if (name.substr(0, 9) == "broadcast" || name == "reduce" || name == "send" || name == "recv") {
     kind = kWhole;

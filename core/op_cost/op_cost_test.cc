@@ -59,6 +59,7 @@ TEST(OpCost, Collectives) {
                                   {"reduce_scatter", 750, 4000, 3000},
                                   {"_reduce_scatter_base", 750, 4000, 3000},
                                   {"reduce_scatter_tensor", 750, 4000, 3000},
+                                  {"reduce_scatter_tensor_coalesced", 750, 4000, 3000},
                                   {"reduce", 750, 4000, 4000},
                                   {"all_gather", 0, 16000, 12000},
                                   {"all_to_all", 0, 4000, 3000},
