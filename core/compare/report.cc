@@ -96,12 +96,13 @@ std::string CountsText(const TreeComparison& comparison) {
   return absl::StrJoin(parts, ", ");
 }
 
-// The tensor with the largest error among those that pass within the tolerance; null without any. Rounded
-// ones that have no finite number have no error.
+// The tensor that needs most of the tolerance among those that pass; null if all are equal.
 const NamedComparison* LargestPassingError(const TreeComparison& comparison) {
   const NamedComparison* largest = nullptr;
   for (const NamedComparison& result : comparison.results) {
-    if (result.comparison.status != CompareStatus::kWithinTolerance || !result.comparison.max_abs_error) continue;
+    if (result.comparison.status != CompareStatus::kWithinTolerance) continue;
+    // Rounded tensors without finite numbers have none.
+    if (!result.comparison.max_abs_error.has_value()) continue;
     if (largest == nullptr ||
         result.comparison.max_abs_error->error > largest->comparison.max_abs_error->error) {
       largest = &result;
