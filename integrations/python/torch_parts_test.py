@@ -140,6 +140,32 @@ class PartsTest(unittest.TestCase):
             for seen in (observer.sound.collective, observer.sound.transferred):
                 self.assertTrue(all(call[0][-1 if seen is observer.sound.transferred else 3][0] is x for call in seen.call_args_list))
 
+    def test_a_collectives_inputs_and_outputs_are_what_a_rank_gives_and_gets(self):
+        x, y = torch.ones(1), torch.zeros(1)
+        other, group = RANK + 1, dist.group.WORLD
+        for call, args, kwargs, *expected in (
+            (dist.all_reduce, (x,), {}, [x], [x]),
+            (dist.all_gather, ([y], x), {}, [x], [y]),
+            (dist.all_to_all_single, (y, x), {}, [x], [y]),
+            (dist.reduce_scatter, (y, [x, x]), {}, [x, x], [y]),
+            (dist.gather, (x,), {"gather_list": [y, y]}, [x], [y, y]),
+            (dist.gather, (x,), {"dst": other}, [x], []),
+            (dist.scatter, (y, [x, x]), {}, [x, x], [y]),
+            (dist.scatter, (y,), {"src": other}, [], [y]),
+            (dist.reduce, (x, RANK), {}, [x], [x]),
+            (dist.reduce, (x, other), {}, [x], []),
+            (dist.broadcast, (x,), {"src": RANK}, [x], [x]),
+            (dist.broadcast, (x,), {"group_src": RANK}, [x], [x]),
+            (dist.broadcast, (x, other), {}, [], [x]),
+            (dist.broadcast, (), {"tensor": x, "group_src": other}, [], [x]),
+            (dist._broadcast_coalesced, (group, [x, y], 1, RANK), {}, [x, y], [x, y]),
+            (dist._broadcast_coalesced, (group, [x, y], 1, other), {}, [], [x, y]),
+            (dist.broadcast_object_list, ([x], RANK), {}, [], []),
+        ):
+            given, named = _collectives.Collectives(unittest.mock.Mock())._by_position(call, args, kwargs)
+            found = _collectives._inputs_and_outputs(call.__name__.strip("_"), given, named)
+            self.assertEqual([list(map(id, tensors)) for tensors in found], [list(map(id, tensors)) for tensors in expected], (call, kwargs))
+
     def test_modules_are_measured_from_their_first_to_their_last_line(self):
         events = []
 

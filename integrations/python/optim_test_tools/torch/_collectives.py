@@ -132,7 +132,8 @@ class Collectives:
                 self._observer.start(None)
             if self._inside or not self._observer.measures_this_thread() or _is_of_others(args, kwargs):
                 return original(*args, **kwargs)
-            given, is_async = self._by_position(original.function, args, kwargs)
+            given, named = self._by_position(original.function, args, kwargs)
+            is_async = bool(named.get("async_op"))
             if is_async and self._in_own_hook:
                 return original(*args, **kwargs)
             called, peer = self._message(args[0]) if name == "wait" and not is_functional else (name, -1)
@@ -140,7 +141,7 @@ class Collectives:
             operations = self._observer.operations
             operation = None
             if operations.is_on and not is_async and name not in _PEERS and not is_functional:
-                inputs, outputs = _inputs_and_outputs(name, given)
+                inputs, outputs = _inputs_and_outputs(name.strip("_"), given, named)
                 operation = operations.start(name.strip("_"), "collective", "", inputs)
             self._inside = True
             try:
@@ -158,15 +159,15 @@ class Collectives:
 
         return call
 
-    def _by_position(self, function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[Tuple[Any, ...], bool]:
-        """Returns the arguments, also those by position that the program gives by name; and whether the call does not wait."""
+    def _by_position(self, function: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+        """Returns the arguments, also those by position that the program gives by name; and all of them by their names."""
         names = self._parameters.get(id(function))
         if names is None:
             code = getattr(inspect.unwrap(function), "__code__", None)  # None: it is of C++, and takes none by name
             names = self._parameters[id(function)] = list(code.co_varnames[: code.co_argcount]) if code is not None else []
         named = itertools.takewhile(kwargs.__contains__, names[len(args) :])
         given = (*args, *(kwargs[name] for name in named))
-        return given, bool(dict(zip(names, given), **kwargs).get("async_op"))
+        return given, dict(zip(names, given), **kwargs)
 
     def _around_message(self, name: str) -> Any:
         """Of the methods that isend() and irecv() call, with the peer's rank in the group."""
@@ -383,12 +384,31 @@ class _Reducer:
         return int(_first_tensor(future))
 
 
-def _inputs_and_outputs(name: str, args: Tuple[Any, ...]) -> Tuple[List[torch.Tensor], List[torch.Tensor]]:
-    """Returns what a rank gives to a collective and what it gets."""
+def _inputs_and_outputs(name: str, args: Tuple[Any, ...], named: Dict[str, Any]) -> Tuple[List[torch.Tensor], List[torch.Tensor]]:
+    """Returns what this rank gives to a collective and what it gets. args, named: the arguments, by position and by name."""
+    if "object" in name:
+        return [], []
     first, second = (list(_hooks.tensors_in(list(args[i : i + 1]))) for i in (0, 1))
-    if "object" not in name and name.strip("_").startswith(("all_gather", "all_to_all", "reduce_scatter")):
+    if name.startswith(("all_gather", "all_to_all", "reduce_scatter", "scatter")):
         return second, first
-    return (first if name.startswith("all_reduce") else []), first
+    if name == "gather":
+        return first, second
+    if name == "broadcast":
+        return (first if _is_root(named) else []), first
+    if name == "broadcast_coalesced":  # DistributedDataParallel's: group, tensors, size of its buckets, rank in the group
+        return (second if args[3] == args[0].rank() else []), second
+    return first, (first if name != "reduce" or _is_root(named) else [])
+
+
+def _is_root(named: Dict[str, Any]) -> bool:
+    """Returns True if a collective from one rank, or to one, is from or to this one. named: its arguments."""
+    distributed = sys.modules["torch.distributed"]
+    for end in ("src", "dst"):
+        if named.get(end) is not None:
+            return named[end] == distributed.get_rank()
+        if named.get(f"group_{end}") is not None:
+            return named[f"group_{end}"] == distributed.get_rank(named.get("group"))
+    return False
 
 
 def _is_receive(work: Any) -> bool:
