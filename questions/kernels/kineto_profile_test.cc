@@ -332,18 +332,6 @@ TEST(KinetoProfile, MessagesBetweenTwoRanksAreNoCollectives) {
   EXPECT_EQ(joined.Write("op,algbw,busbw"), "op algbw busbw\nrecord_param_comms 0.2 0.2\n");
 }
 
-TEST(KinetoProfile, TheRatesOfACallCountItOnceInTheTimeOfAllItsKernels) {
-  const Joined joined = Trace(
-      Last(Event("cpu_op", "aten::mm", 100, 50,
-                 R"("External id":7,"Input Dims":[[200,300],[300,400]],"Input type":["float","float"])") +
-           Event("cuda_runtime", "cudaLaunchKernel", 110, 5, R"("External id":7,"correlation":3)") +
-           Event("kernel", "sgemm", 300, 30, R"("correlation":3)") +
-           Event("cuda_runtime", "cudaLaunchKernel", 120, 5, R"("External id":7,"correlation":4)") +
-           Event("kernel", "splitKreduce_kernel", 340, 10, R"("correlation":4)")));
-  // 2 200 300 400 FLOPs in 40 us.
-  EXPECT_EQ(joined.Write("flops,tflops,call"), "flops tflops call\n48000000 1.2 40000\n- - -\n");
-}
-
 TEST(KinetoProfile, CallsWithoutCorrelationAreTiedToTheirKernelsByExternalId) {
   const Joined joined =
       Trace(Last(Event("cpu_op", "aten::convolution", 100, 50,

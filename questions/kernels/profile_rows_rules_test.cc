@@ -77,7 +77,8 @@ struct AnyProfile {
       R"({"op":"clone","args":[{"dtype":"int64","shape":[1000]}]})",
       R"({"op":"mm","args":[{"dtype":"int8","shape":[32,24]},{"dtype":"int8","shape":[24,16]}]})",
   };
-  static constexpr uint32_t kNumOps = 7;  // the other labels are markers
+  static constexpr int64_t kMost = (int64_t{1} << 31) - 1;  // blocks that a device has in a dimension
+  static constexpr uint32_t kNumOps = 7;                    // the other labels are markers
 
   explicit AnyProfile(std::mt19937& random) : random_(random) {
     LabelTable table;
@@ -101,7 +102,11 @@ struct AnyProfile {
                             flash + "0, (bool)0>(Params)",
                             flash + "1, (bool)0>(Params)"};
     profile.transfer_names = {"memset", "memcpy to\tdevice"};
-    profile.geometries = {{{2, 3, 4}, {32, 1, 1}}, {{1, 1, 1}, {5, 6, 7}}, {{0, 1, 1}, {0, 0, 0}}};
+    profile.geometries = {{{2, 3, 4}, {32, 1, 1}},
+                          {{kMost, 1, 6}, {5, 6, 7}},
+                          {{0, 1, 1}, {0, 0, 0}},
+                          {{2, -1, -1}, {1, 1, 1}},
+                          {{kMost, kMost, 4}, {1, 1, 1}}};
     profile.devices[0].name = "Tesla V100-SXM2-16GB";
     profile.devices[1] = {"some A100", 108, 8, 0, 1.41e9, 1.5e12};
     profile.devices[2] = {"no name", 108, 8, 0, 1.41e9, 1.5e12};
@@ -156,7 +161,7 @@ struct AnyProfile {
                                                                      : Below(30);
       const auto index = static_cast<uint32_t>(Below(7));
       activities.push_back({start, start + time, Below(3) == 0 ? -1 : Below(1000),
-                            static_cast<uint32_t>(Below(10)), static_cast<uint32_t>(Below(3)),
+                            static_cast<uint32_t>(Below(10)), static_cast<uint32_t>(Below(5)),
                             index == 6 ? kNone : index, static_cast<int32_t>(Below(3) - 1),
                             static_cast<uint16_t>(Below(2)), static_cast<int16_t>(Below(7) - 1),
                             Below(4) == 0, Below(8) == 0});
@@ -246,7 +251,7 @@ struct AnyProfile {
       const Profile::Geometry& geometry = profile.geometries[of.geometry];
       row.grid = Keep(absl::StrJoin(geometry.grid, ","));
       row.block = Keep(absl::StrJoin(geometry.block, ","));
-      row.blocks = std::array<int64_t, 3>{24, 1, kNoInteger}[of.geometry];
+      row.blocks = std::array<int64_t, 5>{24, 6 * kMost, kNoInteger, kNoInteger, kNoInteger}[of.geometry];
       if (const auto dtype = KernelDType(name)) row.dtype = Name(*dtype);
     }
     SetLaunch(of, &row);

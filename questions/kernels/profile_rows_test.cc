@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <random>
 #include <string>
@@ -17,7 +16,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/csv.h"
-#include "ott/core/base/glob.h"
 #include "ott/core/json/json_string.h"
 #include "ott/questions/kernels/capture_for_test.h"
 #include "ott/questions/kernels/prof_table.h"
@@ -115,34 +113,6 @@ TEST(ProfTable, OursAreRoofShareLatencyGapPhaseAndJoin) {
             "4 3 training 13.158 3.1858 memory 4680 0 op\n"
             "5 3 training 39.474 - - 5670 0 op\n"
             "6 3 - 6.5789 na na 8300 0 no_range\n");
-}
-
-TEST(ProfTable, AGapIsFromTheLatestEndOfAnEarlierKernelOfTheSameGpuAndProcess) {
-  std::mt19937 random(1);
-  for (int trial = 0; trial < 30; ++trial) {
-    struct Kernel {
-      int64_t pid, device, start, end;
-    };
-    std::vector<Kernel> kernels;
-    CaptureSql sql;
-    std::string expected = "gap\n";
-    int64_t start = 1000;
-    for (int i = 1; i <= 8; ++i) {
-      start += 1 + static_cast<int64_t>(random() % 40);
-      const Kernel kernel = {1 + static_cast<int64_t>(random() % 2), static_cast<int64_t>(random() % 2),
-                             start, start + 1 + static_cast<int64_t>(random() % 60)};
-      sql.Kernel(kernel.pid, 11, 10 * i, kernel.start, kernel.end - kernel.start, "kernel", i, kernel.device);
-      std::optional<int64_t> busy_until;
-      for (const Kernel& other : kernels) {
-        if (other.pid == kernel.pid && other.device == kernel.device)
-          busy_until = std::max(busy_until.value_or(0), other.end);
-      }
-      absl::StrAppend(&expected, busy_until ? absl::StrCat(std::max<int64_t>(0, start - *busy_until)) : "-",
-                      "\n");
-      kernels.push_back(kernel);
-    }
-    EXPECT_EQ(Table(sql).Write("gap"), expected);
-  }
 }
 
 TEST(Summary, GpusAreIdleWhileNoneOfTheirStreamsWorks) {
@@ -293,52 +263,6 @@ TEST(ProfTable, FiltersSortsAndGroups) {
   EXPECT_THAT(Table().Write("idx,ops"), HasSubstr("no column 'ops'; there are idx,seq,"));
 }
 
-TEST(ProfTable, LabelsOfPyTorchAloneTellFlopsAndTheKernelTheType) {
-  CaptureSql sql;
-  sql.Range(1, 11, 100, 200, "aten::mm, seq = 1, sizes = [[2, 3], [3, 4]]");
-  sql.Kernel(1, 11, 150, 300, 10, "nvjet_tst_64x8", 1);
-  sql.Range(1, 11, 300, 400, "aten::mm, seq = 2, sizes = [[2, 3], [3, 4]]");
-  sql.Kernel(1, 11, 350, 400, 10, "mystery", 2);
-  EXPECT_EQ(Table(sql).Write("flops,bytes,dtype"), "flops bytes dtype\n48 52 bfloat16\n48 na -\n");
-}
-
-TEST(ProfTable, ConvolutionGradientsAreToldApartByTheirKernels) {
-  CaptureSql sql;
-  sql.Range(
-      1, 11, 100, 200,
-      "{'mod': 'torch.nn.functional', 'op': 'conv2d', 'args': [{'name': '', 'type': 'tensor', 'shape': "
-      "(1,2,5,5), "
-      "'dtype': 'float32'}, {'name': '', 'type': 'tensor', 'shape': (4,2,3,3), 'dtype': 'float32'}, {'name': "
-      "'stride', 'type': 'int', 'value': 2}, {'name': 'padding', 'type': 'int', 'value': 1}]}");
-  sql.Range(1, 11, 110, 190, "aten::conv2d, seq = 3");
-  sql.Kernel(1, 11, 150, 300, 10, "sm80_xmma_fprop_implicit_gemm_tf32f32", 1);
-  sql.Range(1, 12, 500, 600, "ConvolutionBackward0, seq = 3");
-  sql.Kernel(1, 12, 510, 1300, 10, "sm80_xmma_dgrad_implicit_gemm_tf32f32", 2);
-  sql.Kernel(1, 12, 520, 1400, 10, "sm80_xmma_wgrad_implicit_gemm_tf32f32", 3);
-  EXPECT_EQ(Table(sql).Write("dir,op,flops,bytes"),
-            "dir op flops bytes\nfprop conv2d 1296 632\nbprop conv2d 1296 632\nbprop conv2d 1296 632\n");
-}
-
-TEST(ProfTable, AMarkerWithinABackwardNodeIsAnOpOfItsOwn) {
-  CaptureSql sql;
-  sql.Range(1, 12, 500, 600, "MulBackward0, seq = 3");
-  sql.Range(1, 12, 510, 590,
-            R"({"op":"mul","args":[{"dtype":"float32","shape":[10]},)"
-            R"({"dtype":"float32","shape":[10]}]})");
-  sql.Kernel(1, 12, 520, 1300, 10, "elementwise_kernel", 1);
-  EXPECT_EQ(Table(sql).Write("dir,op,flops"), "dir op flops\nbprop MulBackward0 10\n");
-}
-
-TEST(ProfTable, EachGradientOfConvolutionBackwardHasItsOwnKernel) {
-  CaptureSql sql;
-  sql.Range(1, 12, 500, 600,
-            "aten::convolution_backward, sizes = [[1, 4, 3, 3], [1, 2, 5, 5], [4, 2, 3, 3], [], [], []]");
-  sql.Kernel(1, 12, 510, 1300, 10, "sm80_xmma_dgrad_implicit_gemm_f32f32_tf32f32_f32", 1);
-  sql.Kernel(1, 12, 520, 1400, 20, "sm80_xmma_wgrad_implicit_gemm_f32f32_tf32f32_f32", 2);
-  sql.Kernel(1, 12, 530, 1500, 30, "reduce_kernel", 3);
-  EXPECT_EQ(Table(sql).Write("flops,bytes"), "flops bytes\n1296 632\n1296 632\n- -\n");
-}
-
 TEST(ProfTable, CollectivesOfGradientsAreOpsOfTheirOwn) {
   CaptureSql sql;
   sql.Range(1, 12, 100, 200,
@@ -350,120 +274,6 @@ TEST(ProfTable, CollectivesOfGradientsAreOpsOfTheirOwn) {
       .Kernel(1, 12, 150, 300, 4000, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 1);
   EXPECT_EQ(Table(sql).Write("dir,op,params,algbw,busbw"),
             "dir op params algbw busbw\nbprop all_reduce [1000] 1 na\n");
-}
-
-TEST(ProfTable, APeakNeedsToKnowWhetherTensorCoresWorked) {
-  CaptureSql sql;
-  sql.Sql(
-      "CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT); INSERT INTO TARGET_INFO_GPU VALUES (0, "
-      "'H100');");
-  const std::string mm = R"({"op":"mm","args":[{"dtype":"bfloat16","shape":[64,64]},)"
-                         R"({"dtype":"bfloat16","shape":[64,64]}]})";
-  sql.Range(1, 11, 100, 200, mm).Kernel(1, 11, 110, 300, 10, "triton_mm", 1);
-  sql.Range(1, 11, 300, 400, mm).Kernel(1, 11, 310, 400, 100, "nvjet_tst_64x8", 2);
-  // Without FLOPs memory limits, whatever the type.
-  sql.Range(1, 11, 500, 600, R"({"op":"clone","args":[{"dtype":"int64","shape":[1000]}]})");
-  sql.Kernel(1, 11, 510, 600, 100, "elementwise_kernel", 3);
-  // The type of the result is not told, so the bytes are not known.
-  sql.Range(1, 11, 700, 800,
-            R"({"op":"_scaled_mm","args":[{"dtype":"float8_e4m3fn","shape":[64,64]},)"
-            R"({"dtype":"float8_e4m3fn","shape":[64,64]}]})");
-  sql.Kernel(1, 11, 710, 800, 100, "sm89_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n", 4);
-  sql.Range(1, 11, 900, 1000,
-            R"({"op":"mm","args":[{"dtype":"float32","shape":[1024,1024]},)"
-            R"({"dtype":"float32","shape":[1024,1024]}]})");
-  sql.Kernel(1, 11, 910, 1000, 100000, "ampere_sgemm_128x64_tn", 5);
-  EXPECT_EQ(Table(sql).Write("flops,peak,roof"),
-            "flops peak roof\n524288 na na\n524288 7.3361 memory\n0 4.7761 memory\n524288 na na\n"
-            "2147483648 32.1 compute\n");
-}
-
-TEST(ProfTable, KernelsTellWhatLabelsDoNot) {
-  CaptureSql sql;
-  const std::string q = "[1, 4, 1, 2]";
-  const std::string flash = "void flash_fwd_kernel<Traits<(int)2, cutlass::bfloat16_t>, (bool)0, (bool)";
-  sql.Range(1, 11, 100, 200, "aten::_flash_attention_forward, sizes = [" + q + "," + q + "," + q + "]");
-  sql.Kernel(1, 11, 110, 300, 10, flash + "0, (bool)0>(Params)", 1);
-  sql.Range(1, 11, 300, 400, "aten::_flash_attention_forward, sizes = [" + q + "," + q + "," + q + "]");
-  sql.Kernel(1, 11, 310, 400, 10, flash + "1, (bool)0>(Params)", 2);
-  sql.Range(1, 11, 500, 600, "aten::_scaled_mm, sizes = [[2, 3], [3, 4], [], []]");
-  sql.Kernel(1, 11, 510, 600, 10, "nvjet_qqtst_64x8", 3);
-  // The type of an op is that of what it computes with, not of indices.
-  sql.Range(1, 11, 700, 800,
-            R"({"op":"embedding","args":[{"dtype":"int64","shape":[3]},{"dtype":"float16","shape":[9,4]}]})");
-  sql.Kernel(1, 11, 710, 800, 10, "elementwise_kernel", 4);
-  EXPECT_EQ(Table(sql).Write("flops,bytes,dtype"),
-            "flops bytes dtype\n128 80 bfloat16\n64 80 bfloat16\n48 34 float8_e4m3fn\n0 72 float16\n");
-}
-
-TEST(ProfTable, CopiesAndMemsetsAreRows) {
-  CaptureSql sql;
-  sql.Range(1, 11, 100, 200, "aten::copy_, seq = 3, sizes = [[4, 8], [4, 8]]")
-      .Kernel(1, 11, 110, 300, 50, "first", 1)
-      .Kernel(1, 11, 120, 600, 50, "last", 2)
-      .Sql(absl::StrCat(
-          "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, correlationId, globalPid, deviceId, "
-          "streamId, bytes, copyKind); INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (400, 500, 3, ",
-          GlobalTid(1, 0), ", 0, 7, 128, 1); INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (130, 140, ",
-          GlobalTid(1, 11),
-          ", 3, 0); CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start, end, globalPid, deviceId, bytes); "
-          "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (360, 390, ",
-          GlobalTid(1, 0), ", 0, 60);"));
-  ReadProfileOptions read;
-  read.transfers = true;
-  Profile profile = ReadProfile(sql.Write("copies.sqlite"), read).value();
-  const KernelJoin join = JoinKernels(&profile);
-  const ProfileRows rows(profile, join, std::nullopt);
-  ProfTableOptions options;
-  options.columns = "idx,op,sub,kernel,sil,bytes,gbps,gap,latency";
-  std::string text;
-  ASSERT_TRUE(WriteProfTable(rows, options, [&](std::string_view part) { text += part; }).ok());
-  EXPECT_EQ(text,
-            "idx op sub kernel sil bytes gbps gap latency\n"
-            "1 copy_ 0 first 50 na na - 190\n"
-            "2 - - memset 30 60 2 10 -\n"
-            "3 copy_ 1 memcpy 100 128 1.28 10 270\n"
-            "4 copy_ 2 last 50 - - 100 480\n");
-}
-
-TEST(ProfTable, BlocksAreThoseOfGridsThatDevicesHave) {
-  constexpr int64_t kLargest = (int64_t{1} << 31) - 1;
-  for (const auto& [size, blocks] : std::map<int64_t, int64_t>{{-1, kNoInteger},
-                                                               {0, kNoInteger},
-                                                               {7, 42},
-                                                               {kLargest, 6 * kLargest},
-                                                               {kLargest << 31, kNoInteger}}) {
-    Table table{CaptureSql().Kernel(1, 11, 150, 300, 10, "k", 1)};
-    table.profile.geometries[0].grid = {2, size, 3};
-    KernelRow row;
-    ProfileRows(table.profile, table.join, std::nullopt).Get(0, &row);
-    EXPECT_EQ(row.blocks, blocks) << size;
-  }
-}
-
-TEST(ProfTable, SizesAndGridsTellWhatLeavesTensorCoresIdle) {
-  CaptureSql sql;
-  sql.Range(1, 11, 100, 200, "aten::mm, seq = 1, sizes = [[30, 128], [128, 64]]");
-  sql.Kernel(1, 11, 150, 10000, 60000, "ampere_sgemm_128x64_tn", 1);
-  sql.Range(1, 11, 300, 400, "aten::mm, seq = 2, sizes = [[30, 129], [129, 64]]");
-  sql.Kernel(1, 11, 350, 100000, 20000, "nvjet_tst_64x8", 2);
-  sql.Sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET gridX = 3 WHERE start = 100000;");
-  EXPECT_EQ(Table(sql).Write("tc,odd,blocks,gap"), "tc odd blocks gap\n0 - 585 -\n1 1 3 30000\n");
-}
-
-TEST(ProfTable, ChannelsOfConvolutionsAreSizesToo) {
-  const auto odd = [](const std::string& x, const std::string& w) {
-    return Table(CaptureSql()
-                     .Range(1, 11, 100, 200,
-                            R"({"op":"conv2d","args":[{"name":"input","dtype":"float16","shape":)" + x +
-                                R"(},{"name":"weight","dtype":"float16","shape":)" + w + "}]}")
-                     .Kernel(1, 11, 150, 10000, 60000, "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32", 1))
-        .Write("odd");
-  };
-  EXPECT_EQ(odd("[3,3,8,8]", "[64,3,3,3]"), "odd\n1\n");
-  EXPECT_EQ(odd("[3,64,7,7]", "[64,64,3,3]"), "odd\n0\n");
-  // Depthwise.
-  EXPECT_EQ(odd("[3,60,7,7]", "[60,1,3,3]"), "odd\n-\n");
 }
 
 }  // namespace
