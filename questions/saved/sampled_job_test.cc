@@ -22,7 +22,6 @@
 #include "ott/core/statistics/policy.h"
 #include "ott/questions/saved/gathered_answer.h"
 #include "ott/questions/saved/iteration_sampler.h"
-#include "ott/questions/saved/saved_answer.h"
 #include "ott/questions/saved/what_if.h"
 #include "ott/questions/saved/what_if_text.h"
 
@@ -387,28 +386,6 @@ TEST(SampledJob, SlowRankOrHostIsBlamedAndWhatItsRepairSavesIsWhatItCosts) {
   ASSERT_EQ(of_host.by_host_size(), 2);
   EXPECT_EQ(of_host.by_host(1).name(), "node1");
   EXPECT_GT(of_host.by_host(1).saved(), 0.4);
-}
-
-TEST(SampledJob, WorkThatIsEvenOrUnevenIsNobodysFault) {
-  for (const int num_ranks : {2, 4}) {
-    for (int seed = 0; seed < 50; ++seed) {
-      const bool is_uneven = seed % 10 == 9;
-      Training training;
-      training.num_ranks = num_ranks;
-      training.noise = is_uneven ? 0.5 : 0.05;
-      training.seed = seed;
-      const WhatIfAnswer answer = Ask(training);
-      EXPECT_EQ(answer.verdict(), is_uneven ? WHAT_IF_UNEVEN : WHAT_IF_EVEN)
-          << seed << ": " << answer.conclusion();
-      EXPECT_EQ(answer.repairs_size(), 0);
-      if (!is_uneven) continue;
-      EXPECT_THAT(answer.conclusion(),
-                  HasSubstr(absl::StrFormat("saves less than %.1f %%", 100 * answer.not_excluded())));
-      EXPECT_EQ(AnswerSaved(answer).finding(),
-                answer.not_excluded() < 0.05 ? Answer::GOOD : Answer::CANNOT_TELL)
-          << seed << ": " << answer.conclusion();
-    }
-  }
 }
 
 TEST(SampledJob, OfRanksThatNeverMeetThoseThatTakeLongestInSumAreTheJobsTime) {

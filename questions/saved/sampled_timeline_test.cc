@@ -279,13 +279,5 @@ TEST(SampledTimeline, OfAnyRunIsDrawnByTheRules) {
   EXPECT_GT(num_others, 2);
 }
 
-TEST(TimelineBuilder, WhatAllRanksLeaveOutOfAnIterationAddsUp) {
-  TimelineBuilder builder("step");
-  for (const int rank : {0, 1}) builder.AddRank(7, rank, 0, 0, 10, {}, /*num_left_out=*/2 + rank);
-  const TimelinePicture picture = builder.Finish(1, 2);
-  ASSERT_EQ(picture.iterations_size(), 1);
-  EXPECT_EQ(picture.iterations(0).num_left_out(), 5);
-}
-
 }  // namespace
 }  // namespace ott::saved

@@ -109,29 +109,9 @@ TEST_F(SavedQuestionTest, TheCommandPrintsWhatTheQuestionTells) {
   const std::string timeline = run_.run_dir + "/ideal.json";
   const auto [code, scaled] = Run({"--timeline", timeline, "--scale", "rank=1,measurement=work,0.5"});
   EXPECT_EQ(code, 1);
-  EXPECT_EQ(
-      scaled,
-      "2 ranks, 99 iterations (1 to 99)\n"
-      "an iteration takes 2 ms, and 1.5 ms if all ranks were alike: slowdown 1.333\n"
-      "verdict: rank 1: like the others, an iteration would take 50 % less\n"
-      "  without rank 1's excess in \"work\" an iteration takes 1 ms instead of 2 ms (-50 %, 95 %: 50 to "
-      "50)\n"
-      "scaled: with rank=1,measurement=work,0.5 an iteration takes 1.15 ms instead of 2 ms (-42.5 %)\n"
-      "  without communication that nothing overlaps an iteration takes 1.8 ms instead of 2 ms (-10 %, 95 %: "
-      "10 to 10)\n"
-      "rank      slowdown  saved if mended\n"
-      "  rank 1     1.333           50.0 %\n"
-      "  rank 0     1.000            0.0 %\n"
-      "operation                   slowdown  saved if mended\n"
-      "  work                         1.333           25.0 %\n"
-      "  reduce                       1.000            0.0 %\n"
-      "  outside all measurements     1.000            0.0 %\n"
-      "of what all repairs would bring, the worst 1 rank brings 100.0 %\n"
-      "what the end of an iteration waited for   share\n"
-      "  work on rank 1                         85.0 %\n"
-      "  reduce on rank 1                       10.0 %\n"
-      "  outside all measurements on rank 1      5.0 %\n"
-      "replay error 0.00 % (limit 2 %)\n");
+  EXPECT_THAT(scaled,
+              HasSubstr("\nscaled: with rank=1,measurement=work,0.5 an iteration takes 1.15 ms instead "
+                        "of 2 ms (-42.5 %)\n"));
   EXPECT_TRUE(PathExists(timeline));
   EXPECT_THAT(Run({"--format", "json"}).second, StartsWith("{"));
   EXPECT_EQ(Run({"--scale", "rank=2,0.5"}),

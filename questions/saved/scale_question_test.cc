@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/questions/saved/replay_job.h"
 #include "ott/questions/saved/small_job_for_test.h"
@@ -95,6 +96,16 @@ TEST(ParseScaleQuestion, SelectsWhatFitsOneValueOfEachKey) {
       }
       EXPECT_EQ(question->selection[i] != 0, fits) << text << " " << i;
     }
+  }
+}
+
+TEST(ParseScaleQuestion, EndsWithAFactorThatIsNotNegative) {
+  std::mt19937_64 random(13);
+  const ReplayJob job = MakeJob(RandomTimes(2, 2, 0.1, random));
+  for (const char* const text : {"rank=1", "rank=1,-1", "rank=1,nan", "rank=1,x"}) {
+    const absl::Status status = ParseScaleQuestion(job, text).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("ends with no factor"));
   }
 }
 
