@@ -31,9 +31,12 @@ TEST(Conditions, ThatDifferAreVoidOrNotedByTheValuesOfBothSides) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Chance chance(seed);
     const bool in_turn = chance.Coin();
-    Samples samples = MakeSamples(chance, in_turn ? 6 : 4, 0.5, 2);
+    Samples samples = MakeSamples(chance, 6, 0.5, 2);
     if (in_turn) RunInBlocks(&samples);
-    std::map<std::string, std::map<std::string, double>> values[2];
+    if (!in_turn) samples.a.resize(4 + chance.Below(3));
+    if (!in_turn) samples.b.resize(4 + chance.Below(3));
+    const double num_runs[] = {static_cast<double>(samples.a.size()), static_cast<double>(samples.b.size())};
+    std::map<std::string, std::map<std::string, int>> values[2];
     FasterOptions options;
     if (chance.Coin()) options.accepted = {"CPU"};
     for (const char* name : {"CPU", "machine"}) {
@@ -43,31 +46,31 @@ TEST(Conditions, ThatDifferAreVoidOrNotedByTheValuesOfBothSides) {
         for (Process& process : side == 0 ? samples.a : samples.b) {
           const std::string value = absl::StrCat("v", first + chance.Below(size));
           process.conditions[name] = value;
-          values[side][name][value] += 1.0 / static_cast<double>((side == 0 ? samples.a : samples.b).size());
+          ++values[side][name][value];
         }
       }
     }
     std::vector<std::string> voids, notes;
     for (const auto& [name, a] : values[0]) {
       if (values[1].count(name) == 0) continue;
-      const std::map<std::string, double>& b = values[1][name];
-      if (a.size() == 1 && a == b) continue;
+      const std::map<std::string, int>& b = values[1][name];
+      if (a.size() == 1 && b.size() == 1 && a.begin()->first == b.begin()->first) continue;
       double apart = 0;
-      for (const auto& [value, share] : a) apart += std::max(0.0, share - (b.count(value) ? b.at(value) : 0));
+      for (const auto& [value, runs] : a)
+        apart += std::max(0.0, runs / num_runs[0] - (b.count(value) ? b.at(value) / num_runs[1] : 0));
       // The counts tell the sides apart if both have some value.
-      const bool with_counts = !in_turn && apart > 0.3 && apart < 0.9;
-      const auto list = [with_counts](const std::map<std::string, double>& of) {
+      const bool is_disjoint = apart > 1 - 1e-9, is_apart = in_turn ? is_disjoint : apart > 0.25 + 1e-9;
+      const auto list = [with_counts = is_apart && !is_disjoint](const std::map<std::string, int>& of) {
         std::vector<std::string> listed;
-        for (const auto& [value, share] : of)
-          listed.push_back(!with_counts  ? value
-                           : share < 0.3 ? value + " (1 run)"
-                                         : absl::StrCat(value, " (", std::lround(4 * share), " runs)"));
+        for (const auto& [value, runs] : of)
+          listed.push_back(with_counts ? absl::StrCat(value, " (", runs, runs == 1 ? " run)" : " runs)")
+                                       : value);
         if (listed.size() > 3)
           listed = {listed[0], listed[1], listed[2], absl::StrCat(listed.size() - 3, " more")};
         return absl::StrJoin(listed, ", ");
       };
       const std::string text = absl::StrCat(name, " of A: ", list(a), "; of B: ", list(b));
-      const bool is_void = apart > (in_turn ? 0.9 : 0.3) && options.accepted.count(name) == 0;
+      const bool is_void = is_apart && options.accepted.count(name) == 0;
       (is_void ? voids : notes)
           .push_back(is_void ? absl::StrCat(text, ": that may be the difference; --accept ", name,
                                             " compares them nevertheless")
