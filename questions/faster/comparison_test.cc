@@ -427,34 +427,6 @@ TEST(Compare, TheTimeOfAProcessIsThatOfItsSettledIterations) {
   EXPECT_GT(num_unsettled, 5);
 }
 
-// Each fifth iteration of a side may be longer, which no median sees.
-TEST(Compare, ThatMeansChangedOtherwiseThanMediansIsNoted) {
-  const std::pair<std::pair<double, double>, std::string> cases[] = {
-      {{2, 1}, "by -"}, {{1, 2}, "by +"}, {{1, 1}, ""}, {{2, 2}, ""}};
-  for (const auto& [fifth, changed] : cases) {
-    for (const double ratio : {1.0, 0.9, 1.1}) {
-      Chance chance(1);
-      Samples samples = MakeSamples(chance, 10, ratio);
-      FasterOptions options;
-      options.warm_up = 0;
-      for (auto* side : {&samples.a, &samples.b}) {
-        for (Process& process : *side) {
-          std::vector<double>& seconds = process.measurements[0].seconds;
-          seconds.resize(25, seconds[0]);
-          for (size_t i = 0; i < 25; i += 5) seconds[i] *= side == &samples.a ? fifth.first : fifth.second;
-        }
-      }
-      const std::vector<std::string> notes = MustCompare(samples, options).notes;
-      const auto note = HasSubstr("the mean of the iterations changed " + changed);
-      if (changed.empty()) {
-        EXPECT_THAT(notes, Not(Contains(note)));
-      } else {
-        EXPECT_THAT(notes, Contains(note));
-      }
-    }
-  }
-}
-
 TEST(Compare, SamplesThatCannotBeComparedAreErrorsThatNameTheProcess) {
   Chance chance(11);
   const Samples whole = MakeSamples(chance, 3, 1);
