@@ -120,12 +120,16 @@ TEST(ScenarioReplayer, SureExcessIsAsTheRulesSay) {
     const size_t place = random() % 2, every = 1 + random() % 6, since = random() % num_steps;
     const double more = one_in(3) ? 0 : std::pow(10, -2 + static_cast<double>(random() % 24) / 10);
     const bool is_once = one_in(6), has_late_reductions = one_in(8), is_twice = one_in(8);
+    // What one rank alone does, it may do in some steps in a row.
+    const size_t num_in_a_row = one_in(3) ? 1 + random() % 6 : num_steps;
     const double of_reduction = one_in(2) ? 1 : 2.0 + static_cast<double>(random() % 20) / 10;
     for (size_t step = 0; step < num_steps; ++step) {
       if (is_once ? step >= since : step % every == 0) own[place][slow][step] += more;
       if (random() % 8 < every) own[1 - place][late][step] += more / 4;
       own[3][slow][step] *= one_in(9) ? 1 : of_reduction;
-      if (every > 1 && step % (3 * every) > 0) own[2].back()[step] = 0;
+      const bool is_in_row = since <= step && step < since + num_in_a_row;
+      if (num_in_a_row < num_steps ? !is_in_row : every > 1 && step % (3 * every) > 0)
+        own[2].back()[step] = 0;
       for (size_t rank = 0; rank < num_ranks && is_twice; ++rank) own[3][rank][step] = rank == slow ? 8 : 4;
       if (has_late_reductions && step % 2 == 0) own[3][slow][step] *= std::exp2(2 + random() % 6);
     }
