@@ -85,14 +85,22 @@ TEST(ReportTraces, WhatIsTruncatedIsSaid) {
 
 TEST(ReportTraces, RanksWithoutATraceAreNoPass) {
   const std::string directory = DirectoryOfTest();
-  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", kineto::RankTraceForTest(0, 0, 3, 0, 60)).ok());
+  std::string trace = kineto::RankTraceForTest(0, 0, 3, 0, 60);
+  // In the second half it meets three others, of which none has a trace either.
+  const size_t half = trace.find("ProfilerStep#30");
+  trace =
+      trace.substr(0, half) +
+      absl::StrReplaceAll(trace.substr(half), {{R"("Group size":2)", R"("Group size":4)"},
+                                               {R"("Process Group Name":"0")", R"("Process Group Name":"1")"},
+                                               {"default_pg", "tp"}});
+  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", trace).ok());
   // Rank 1 was killed while it wrote.
   ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", "").ok());
   auto report = ReportTraces(directory, ListTraces(directory));
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->finding(), Answer::CANNOT_TELL);
   EXPECT_THAT(report->problems,
-              ElementsAre("traces of 1 of the 2 ranks that come to allreduce of group default_pg",
+              ElementsAre("traces of 1 of the 4 ranks that come to allreduce of group tp",
                           directory + "/b.json: empty; was the rank killed while it wrote?"));
 }
 
@@ -119,6 +127,24 @@ TEST(ReportTraces, KernelsWithoutTheirCallsHaveNoTableOfHostTime) {
   const auto report = ReportTraces(directory, {directory + "/a.json"});
   ASSERT_TRUE(report.ok()) << report.status();
   for (const Details& details : report->details) EXPECT_NE(details.text, "") << details.title;
+}
+
+TEST(ReportTraces, AnOpOfTwoKernelsIsMeasuredByBoth) {
+  const std::string directory = DirectoryOfTest();
+  const std::string second = R"("traceEvents":[
+      {"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":1030,"dur":5,
+       "args":{"External id":1,"correlation":5000}},
+      {"ph":"X","cat":"kernel","name":"splitKreduce_kernel","pid":0,"tid":7,"ts":3000,"dur":100,
+       "args":{"External id":1,"correlation":5000,"device":0,"stream":7}},)";
+  const std::string trace =
+      absl::StrReplaceAll(kineto::RankTraceForTest(0, 0, 500, 0, 1), {{R"("traceEvents":[)", second}});
+  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", trace).ok());
+  const auto report = ReportTraces(directory, {directory + "/a.json"});
+  ASSERT_TRUE(report.ok()) << report.status();
+  const Json& op = report->pictures.at("kernels").at("ops").at(0);
+  EXPECT_EQ(op.at("name"), "mm");
+  EXPECT_NEAR(op.at("seconds"), 2e-3, 1e-6);
+  EXPECT_NEAR(op.at("flops_per_second"), 12e6 / 2e-3, 1e6);
 }
 
 TEST(ReportTraces, OfTwoRunsInOneDirectoryNoRankIsBlamedForTheOther) {
