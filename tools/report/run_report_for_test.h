@@ -118,11 +118,10 @@ class RunReportTest : public ::testing::Test {
     EXPECT_TRUE(WriteFileAtomically(VerdictsPath(rank), lines + line).ok());
   }
 
-  RunReport Read(const std::string& reference = "", const std::string& perturbed = "") const {
+  RunReport Read(const std::string& reference = "") const {
     AskedRun run;
     run.run_dir = run_dir_;
     run.reference = reference;
-    run.perturbed = perturbed;
     absl::StatusOr<RunReport> report = ReadRunReport(std::move(run), AllQuestions());
     EXPECT_TRUE(report.ok()) << report.status();
     return report.ok() ? *std::move(report) : RunReport();

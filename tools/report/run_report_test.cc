@@ -10,8 +10,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
-#include "ott/core/op_log/op_log.h"
-#include "ott/core/tensor/tensor_view.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/questions.h"
@@ -37,55 +35,6 @@ TEST_F(RunReportTest, AReferenceWithoutLogsOfOperationsIsNoGoodAnswer) {
   EXPECT_FALSE(IsComplete(report));
   EXPECT_FALSE(Diverges(report));
   EXPECT_THAT(TextOf(AnswerTo("origin", report)), HasSubstr("no log of operations"));
-}
-
-// One linear operation on each rank of a run.
-void LogLinear(const std::string& run_dir, float input, float output) {
-  RunInfo info;
-  info.set_world_size(kNumRanks);
-  std::filesystem::create_directories(run_dir);
-  EXPECT_TRUE(WriteRunInfo(run_dir, info).ok());
-  for (int rank = 0; rank < kNumRanks; ++rank) {
-    EXPECT_TRUE(MakeDirectories(RankDirectory(run_dir, rank)).ok());
-    OpLog::Options options;
-    options.path = OpLogPath(run_dir, rank);
-    const auto log = OpLog::Create(options);
-    ASSERT_TRUE(log.ok()) << log.status();
-    EXPECT_TRUE((*log)->BeginIteration(0).ok());
-    ObservedOp op;
-    op.name = "linear";
-    const TensorView input_view(&input, {1});
-    const OpArg input_arg(input_view);
-    op.args = {&input_arg, 1};
-    void* const open = (*log)->Begin(op);
-    const TensorView output_view(&output, {1});
-    const OpArg output_arg(output_view);
-    (*log)->AddOutputs(open, {&output_arg, 1});
-    (*log)->End(open);
-    EXPECT_TRUE((*log)->Finish().ok());
-  }
-}
-
-TEST_F(RunReportTest, WhatAPerturbedRunExplainsIsNoBadNews) {
-  LogLinear(run_dir_, 1, 2.0000005f);
-  LogLinear(run_dir_ + "/reference", 1.0000001f, 2);
-  LogLinear(run_dir_ + "/perturbed", 0.9999999f, 2.0000005f);
-  const RunReport bad = Read(run_dir_ + "/reference");
-  EXPECT_EQ(AnswerTo("origin", bad).finding(), Answer::BAD);
-  EXPECT_TRUE(Diverges(bad));
-  const RunReport report = Read(run_dir_ + "/reference", run_dir_ + "/perturbed");
-  const Answer answer = AnswerTo("origin", report);
-  EXPECT_EQ(answer.finding(), Answer::GOOD) << TextOf(answer);
-  EXPECT_FALSE(Diverges(report));
-  EXPECT_THAT(answer.how_sure(), HasSubstr("within what rounding explains"));
-}
-
-TEST_F(RunReportTest, APerturbedRunThatIsNotThereIsNoGoodAnswer) {
-  LogLinear(run_dir_, 1, 2);
-  LogLinear(run_dir_ + "/reference", 1, 2);
-  const Answer answer = AnswerTo("origin", Read(run_dir_ + "/reference", run_dir_ + "/nothing"));
-  EXPECT_EQ(answer.finding(), Answer::CANNOT_TELL);
-  EXPECT_THAT(TextOf(answer), HasSubstr("cannot be listed"));
 }
 
 TEST_F(RunReportTest, ACleanRunIsCompleteAndNamesTheSlowRank) {
