@@ -118,11 +118,8 @@ class RunReportTest : public ::testing::Test {
     EXPECT_TRUE(WriteFileAtomically(VerdictsPath(rank), lines + line).ok());
   }
 
-  RunReport Read(const std::string& reference = "") const {
-    AskedRun run;
-    run.run_dir = run_dir_;
-    run.reference = reference;
-    absl::StatusOr<RunReport> report = ReadRunReport(std::move(run), AllQuestions());
+  RunReport Read() const {
+    absl::StatusOr<RunReport> report = ReportOf(run_dir_);
     EXPECT_TRUE(report.ok()) << report.status();
     return report.ok() ? *std::move(report) : RunReport();
   }

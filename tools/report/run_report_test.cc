@@ -27,16 +27,6 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST_F(RunReportTest, AReferenceWithoutLogsOfOperationsIsNoGoodAnswer) {
-  const std::string reference = run_dir_ + "_reference";
-  std::filesystem::remove_all(reference);
-  std::filesystem::copy(run_dir_, reference, std::filesystem::copy_options::recursive);
-  const RunReport report = Read(reference);
-  EXPECT_FALSE(IsComplete(report));
-  EXPECT_FALSE(Diverges(report));
-  EXPECT_THAT(TextOf(AnswerTo("origin", report)), HasSubstr("no log of operations"));
-}
-
 TEST_F(RunReportTest, ACleanRunIsCompleteAndNamesTheSlowRank) {
   const RunReport report = Read();
   EXPECT_FALSE(Diverges(report));
