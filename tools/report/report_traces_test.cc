@@ -86,23 +86,29 @@ TEST(ReportTraces, WhatIsTruncatedIsSaid) {
 
 TEST(ReportTraces, RanksWithoutATraceAreNoPass) {
   const std::string directory = DirectoryOfTest();
-  std::string trace = kineto::RankTraceForTest(0, 0, 3, 0, 60);
-  // In the second half it meets three others, of which none has a trace either.
-  const size_t half = trace.find("ProfilerStep#30");
-  trace =
-      trace.substr(0, half) +
-      absl::StrReplaceAll(trace.substr(half), {{R"("Group size":2)", R"("Group size":4)"},
-                                               {R"("Process Group Name":"0")", R"("Process Group Name":"1")"},
-                                               {"default_pg", "tp"}});
-  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", trace).ok());
-  // Rank 1 was killed while it wrote.
+  // Rank 1 was killed while it wrote. In later steps rank 0 meets three others, of which none has a trace
+  // either.
   ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", "").ok());
-  auto report = ReportTraces(directory, ListTraces(directory));
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->finding(), Answer::CANNOT_TELL);
-  EXPECT_THAT(report->problems,
-              ElementsAre("traces of 1 of the 4 ranks that come to allreduce of group tp",
-                          directory + "/b.json: empty; was the rank killed while it wrote?"));
+  for (const bool meets_others : {false, true}) {
+    std::string trace = kineto::RankTraceForTest(0, 0, 3, 0, 60);
+    const size_t half = trace.find("ProfilerStep#30");
+    if (meets_others) {
+      trace = trace.substr(0, half) +
+              absl::StrReplaceAll(trace.substr(half),
+                                  {{R"("Group size":2)", R"("Group size":4)"},
+                                   {R"("Process Group Name":"0")", R"("Process Group Name":"1")"},
+                                   {"default_pg", "tp"}});
+    }
+    ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", trace).ok());
+    const auto report = ReportTraces(directory, ListTraces(directory));
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->finding(), Answer::CANNOT_TELL);
+    EXPECT_THAT(report->problems,
+                ElementsAre(absl::StrCat("traces of 1 of the ", meets_others ? "4" : "2",
+                                         " ranks that come to allreduce of group ",
+                                         meets_others ? "tp" : "default_pg"),
+                            directory + "/b.json: empty; was the rank killed while it wrote?"));
+  }
 }
 
 TEST(ReportTraces, ATraceThatTellsNoRankTakesThatOfNoOther) {
