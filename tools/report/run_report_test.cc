@@ -223,13 +223,15 @@ TEST_F(RunReportTest, OnlyQuestionsWhoseFilesChangedAreAskedAgain) {
   report = ReadRunReport(run, {question}, &report).value();
   EXPECT_THAT(report.problems, ElementsAre("asked 6"));
   // A rank that has only begun.
-  std::filesystem::create_directories(RankDirectory(run_dir_, 77));
+  const std::string begun = RankDirectory(run_dir_, 77);
+  std::filesystem::create_directories(begun);
+  const auto tick = std::filesystem::file_time_type::clock::now() + std::chrono::hours(1);
+  std::filesystem::last_write_time(begun, tick);
   report = ReadRunReport(run, {question}, &report).value();
   EXPECT_THAT(report.problems, ElementsAre("asked 7"));
   // Its first file, in the same tick of the clock of files.
-  const auto begun = std::filesystem::last_write_time(RankDirectory(run_dir_, 77));
-  std::ofstream(RankDirectory(run_dir_, 77) + "/stopwatch.pb") << "more";
-  std::filesystem::last_write_time(RankDirectory(run_dir_, 77), begun);
+  std::ofstream(begun + "/stopwatch.pb") << "more";
+  std::filesystem::last_write_time(begun, tick);
   report = ReadRunReport(run, {question}, &report).value();
   EXPECT_THAT(report.problems, ElementsAre("asked 8"));
 }
