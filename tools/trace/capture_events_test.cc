@@ -1,6 +1,12 @@
 #include "tools/trace/capture_events.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
+using ::testing::UnorderedElementsAreArray;
 
 // When the captures begin, and how long before the windows of the runs.
 constexpr int64_t kCaptureBegin = 1'700'000'000'000'000'000;
@@ -127,13 +134,48 @@ TEST_F(CaptureEventsTest, GapsAreByWhatTheHostWasIn) {
   EXPECT_THAT(gaps, HasSubstr("data         15.8 %     1  150 ns"));
 }
 
-TEST_F(CaptureEventsTest, OnlyWhatBeginsWithinAWindowIsTaken) {
-  EXPECT_THAT(Join(SqlForTest()
-                       .Kernel(100, 100, -1, kAhead - 50, 100, "early", 1)
-                       .Kernel(100, 100, kAhead - 10, kAhead + 20, 10, "launched before", 2)
-                       .Kernel(100, 100, -1, kAhead + 1'000'001, 10, "late", 3)
-                       .Write("window.sqlite")),
-              ElementsAre(HasSubstr("launched before 20+10 {\"grid\":[585,1,1],\"block\":[256,1,1]}")));
+TEST_F(CaptureEventsTest, OfAnyKernelsThoseThatBeginInAWindowAreThereWithTheirLaunches) {
+  const auto is_in_window = [](int64_t time) { return time >= kAhead && time <= kAhead + 1'000'000; };
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    const auto below = [&](size_t end) { return static_cast<int64_t>(random() % end); };
+    kernels::CaptureSql sql = SqlForTest();
+    std::vector<std::string> expected;
+    std::map<std::pair<int64_t, int64_t>, int64_t> busy_until;  // by rank and device
+    int64_t start = 0;
+    for (int64_t id = 1; id <= 30; ++id) {
+      start += below(2) == 0 ? below(9'000) : below(120'000);
+      if (id == 5) start = std::max(start, kAhead + 1'000'000 * below(2));
+      const int64_t rank = below(2), device = below(2), thread = 100 + rank + 10 * below(2);
+      const int64_t duration = 1 + below(150'000), launch = below(3) == 0 ? -1 : start - below(200'000);
+      const std::string name = absl::StrCat("kernel ", id);
+      sql.Kernel(100 + rank, thread, launch, start, duration, name, id, static_cast<int>(device));
+      if (!is_in_window(start)) continue;
+      int64_t& until = busy_until[{rank, device}];
+      const bool overlaps = start < until, has_arrow = launch >= 0 && is_in_window(launch) && !overlaps;
+      until = std::max(until, start + duration);
+      const auto place = [&](int64_t time) { return absl::StrCat(" ", time - kAhead, "+"); };
+      expected.push_back(absl::StrCat(rank, " GPU ", device, ", stream 7: ", name, place(start), duration,
+                                      " {\"grid\":[585,1,1],\"block\":[256,1,1]}",
+                                      overlaps    ? " overlaps"
+                                      : has_arrow ? " <-"
+                                                  : ""));
+      if (has_arrow)
+        expected.push_back(
+            absl::StrCat(rank, " launches of thread ", thread, ": launch", place(launch), "1  ->"));
+    }
+    std::vector<std::string> found = Join(sql.Write("random.sqlite")), starts, ends;
+    for (std::string& event : found) {
+      if (event.find(" ->") == std::string::npos && event.find(" <-") == std::string::npos) continue;
+      const size_t number = event.find_last_not_of("0123456789") + 1;
+      (event.find(" ->") != std::string::npos ? starts : ends).push_back(event.substr(number));
+      event.resize(number);
+    }
+    EXPECT_THAT(found, UnorderedElementsAreArray(expected));
+    EXPECT_THAT(starts, UnorderedElementsAreArray(ends));
+    EXPECT_EQ(std::set<std::string>(starts.begin(), starts.end()).size(), starts.size());
+  }
 }
 
 TEST_F(CaptureEventsTest, GivenRankGoesBeforeTheNamesAndThatBeforeTheProcessId) {

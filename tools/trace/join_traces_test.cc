@@ -159,8 +159,9 @@ TEST_F(JoinTracesTest, OfAnyWindowsEventsAreWhereTheirClocksSayAndWithinWhatIsSe
     const auto below = [&](size_t end) { return static_cast<int64_t>(random() % end); };
     TraceSelection selection;
     if (below(3) == 0) selection.ranks.insert(static_cast<int>(below(2)));
-    // Of so many fractions a second has whole nanoseconds.
-    constexpr int64_t kStep = 1'000'000'000 / 512;
+    // Of so many fractions a second has whole nanoseconds. All times are multiples of such a unit, so that
+    // events lie at the edges, too.
+    constexpr int64_t kStep = 1'000'000'000 / 512, kUnit = kStep / 25;
     const int64_t begin = below(3) == 0 ? below(3) : 0, end = below(3) == 0 ? begin + 1 + below(3) : 1000;
     selection.begin = static_cast<double>(begin) / 512;
     if (end < 1000) selection.end = static_cast<double>(end) / 512;
@@ -169,14 +170,14 @@ TEST_F(JoinTracesTest, OfAnyWindowsEventsAreWhereTheirClocksSayAndWithinWhatIsSe
     for (const int rank : {0, 1}) {
       std::filesystem::remove_all(RankDirectory(run_dir_, rank));
       for (int64_t window = 1, last = 1 + below(2); window <= last; ++window) {
-        TraceInfo info = InfoForTest(rank, below(9000), below(4'000'000) - 2'000'000, 5);
-        info.set_begin_unix_nanoseconds(50'000'000 + below(4'000'000));
+        TraceInfo info = InfoForTest(rank, kUnit * below(9), kUnit * (below(50) - 25), 5);
+        info.set_begin_unix_nanoseconds(kUnit * (1000 + below(50)));
         if (below(2) == 0)
           info.mutable_clock()->set_end_nanoseconds(info.clock().end_nanoseconds() - 500'000);
         if (below(3) == 0) info.clear_clock();
         std::vector<TraceEvent> events;
         for (const char* const name : {"a", "b", "c", "d"})
-          events.push_back(SliceForTest(name, 2 * below(400'000), below(2) == 0 ? 0 : 2 * below(100'000)));
+          events.push_back(SliceForTest(name, 2 * kUnit * below(6), 2 * kUnit * below(2)));
         Write(info, events, window);
         if (!selection.ranks.empty() && selection.ranks.count(rank) == 0) continue;
         windows.emplace_back(info, events);
