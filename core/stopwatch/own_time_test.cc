@@ -592,7 +592,8 @@ TEST_F(OwnTimeTest, OfAThreadAreNotComparedWithThoseOfOneThatEnded) {
     }
   });
   EXPECT_NEAR(Own(stats, "after").all().seconds(), 0.010, 1e-9);
-  for (const StopwatchArrivals::Arrival& arrival : stopwatch_.TakeArrivals().at(0).arrivals)
+  const auto arrivals = stopwatch_.TakeArrivals();
+  for (const StopwatchArrivals::Arrival& arrival : arrivals.at(0).arrivals)
     EXPECT_FALSE(arrival.taken.has_value()) << *arrival.taken;
 }
 
