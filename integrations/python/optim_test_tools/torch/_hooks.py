@@ -253,15 +253,15 @@ def is_sharded(tensor: Any) -> bool:
 
 
 def local(tensor: Any) -> Any:
-    """Returns what this rank holds of it, as a plain tensor where its class has functions of its own, as that of images may have: these are
-    called, and may fail, for what the observation computes."""
-    if is_sharded(tensor):
-        return tensor.to_local()
-    kind = type(tensor)
-    functions, dispatch = (getattr(kind, name, None) for name in ("__torch_function__", "__torch_dispatch__"))
-    is_plain = kind is torch.Tensor or functions is torch._C._disabled_torch_function_impl
+    """Returns what this rank holds of it, waiting for the collective that makes it. It is a plain tensor where the class has functions of
+    its own, as that of images may have: these are called, and may fail, for what the observation computes."""
+    held = tensor.to_local() if is_sharded(tensor) else tensor
+    if hasattr(held, "trigger_wait"):  # AsyncCollectiveTensor, as functional collectives return
+        held = held.trigger_wait()
+    functions, dispatch = (getattr(type(held), name, None) for name in ("__torch_function__", "__torch_dispatch__"))
+    is_plain = type(held) is torch.Tensor or functions is torch._C._disabled_torch_function_impl
     # What dispatches by itself may have no memory of its own.
-    return tensor if is_plain or dispatch is not torch.Tensor.__torch_dispatch__ else tensor.as_subclass(torch.Tensor)
+    return held if is_plain or dispatch is not torch.Tensor.__torch_dispatch__ else held.as_subclass(torch.Tensor)
 
 
 def tensors_in(data: Any) -> Iterator[torch.Tensor]:

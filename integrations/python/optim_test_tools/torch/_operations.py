@@ -31,6 +31,8 @@ class Operations:
         self.modules: List[str] = []
         self.phase = ""
         self._updates: List[Tuple[Any, List[Any]]] = []
+        # Of functional collectives that nobody has waited for: what they make, by its memory, and their operations.
+        self._unfinished: Dict[int, Tuple[torch.Tensor, Any]] = {}
 
     @property
     def is_on(self) -> bool:
@@ -48,6 +50,9 @@ class Operations:
         self._mode.__enter__()
 
     def end(self) -> None:
+        for _, operation in self._unfinished.values():
+            operation.close()
+        self._unfinished.clear()
         mode, self._mode = self._mode, None
         if mode is not None:
             mode.__exit__(None, None, None)
@@ -99,6 +104,26 @@ class Operations:
     def finish(self, operation: Any, outputs: List[Any]) -> None:
         with self.paused():
             operation.set_outputs([_plain(t) for t in outputs])
+            operation.close()
+
+    def finish_when_waited(self, operation: Any, result: Any) -> None:
+        """result: of a functional collective, which may go on."""
+        made = [(t, getattr(t, "elem", None)) for t in _hooks.tensors_in(result)]
+        self._unfinished.update({_memory_of(elem): (elem, operation) for _, elem in made if elem is not None})
+        with self.paused():
+            operation.set_outputs([_plain(t) for t, elem in made if elem is None])
+        self._close_if_finished(operation)
+
+    def waited(self, made: Any) -> None:
+        """made: what was waited for, or a view of it."""
+        _, operation = self._unfinished.pop(_memory_of(made), (None, None)) if self._unfinished else (None, None)
+        if operation is not None:
+            with self.paused():
+                operation.set_outputs([_plain(made)])
+            self._close_if_finished(operation)
+
+    def _close_if_finished(self, operation: Any) -> None:
+        if all(other is not operation for _, other in self._unfinished.values()):
             operation.close()
 
     # An optimizer's step is an update of each parameter, whatever it is computed by.
@@ -182,6 +207,11 @@ def _is_logged(func: Any) -> bool:
         return False
     # A view computes nothing.
     return not any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
+
+
+def _memory_of(tensor: Any) -> Any:
+    """Which memory a tensor lies in; of what is none, such as a Work: None."""
+    return tensor.untyped_storage()._cdata if isinstance(tensor, torch.Tensor) else None
 
 
 def _plain(tensor: Any) -> Any:
