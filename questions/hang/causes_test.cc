@@ -196,6 +196,8 @@ a=01 b=12 c=23 | a#1 | b#1 | c#1 dead | moves
 a=0123.411 | a#412 | a#412 | finished | a#412
   HANGING DIFFERENT_ITERATIONS 2
   says ranks 0, 1, 3 wait in sum #412 of group a (iteration 103), and rank 2 has finished training after 103 iterations
+a=0123.411 | a#412 | a#412 | finished moves | a#412
+  HANGING DIFFERENT_ITERATIONS 2
 a=01234.411 | a#412 | a#412 | finished | finished | a#412
   HANGING DIFFERENT_ITERATIONS 2 3
   says and ranks 2, 3 have finished training
@@ -388,6 +390,11 @@ untimed |
 | finished | finished
   NOT_HANGING
   says not hanging: all ranks have finished
+a=01.411 | finished a#412 | finished
+  NOT_HANGING
+  says not hanging: all ranks have finished
+a=01.411 | finished a#412 | moves
+  NOT_HANGING
 )";
 
 struct Scenario {
