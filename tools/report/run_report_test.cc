@@ -225,12 +225,13 @@ TEST_F(RunReportTest, OnlyQuestionsWhoseFilesChangedAreAskedAgain) {
   // A rank that has only begun.
   const std::string begun = RankDirectory(run_dir_, 77);
   std::filesystem::create_directories(begun);
+  std::ofstream(begun + "/being_written") << "more";
   const auto tick = std::filesystem::file_time_type::clock::now() + std::chrono::hours(1);
   std::filesystem::last_write_time(begun, tick);
   report = ReadRunReport(run, {question}, &report).value();
   EXPECT_THAT(report.problems, ElementsAre("asked 7"));
   // Its first file, in the same tick of the clock of files.
-  std::ofstream(begun + "/stopwatch.pb") << "more";
+  std::filesystem::rename(begun + "/being_written", begun + "/stopwatch.pb");
   std::filesystem::last_write_time(begun, tick);
   report = ReadRunReport(run, {question}, &report).value();
   EXPECT_THAT(report.problems, ElementsAre("asked 8"));
