@@ -12,6 +12,7 @@ from torch import nn
 from torch_for_test import DIRECTORY, IS_2, RANK, WORLD, Block, ObservedTestCase, batches, digest, learn, loss_of, main, make, reduce_nothing
 
 import optim_test_tools as ott
+from optim_test_tools import _ott
 from optim_test_tools.torch import _collectives
 from optim_test_tools.torch import _hooks
 
@@ -161,9 +162,15 @@ class RanksTest(ObservedTestCase):
             learn(model, optimizer, 3)
             return digest(model)
 
-        observed = self.check("tensor_parallel", train, 3, forward=3, backward=3)
+        every = {"op_log": {"iterations": {"every": 1}}}
+        with unittest.mock.patch.object(_ott, "Operation", wraps=_ott.Operation) as operations:
+            observed = self.check("tensor_parallel", train, 3, every, forward=3, backward=3)
         _, names = observed.measurements()
         self.assertTrue(any(name.startswith("dist.all_reduce") for name in names), names)
+        # One operation each, which reads what is given and gets what all ranks get.
+        calls = [call[0] for call in operations.call_args_list]
+        logged = [(name, len(inputs)) for name, role, *_, inputs in calls if role == "collective"]
+        self.assertEqual(logged, [("all_reduce", 1)] * 3)
         # All ranks compute with the same batch, as they have to.
         self.assertEqual(observed.verdicts(), [])
 
