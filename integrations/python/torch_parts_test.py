@@ -166,6 +166,25 @@ class PartsTest(unittest.TestCase):
             found = _collectives._inputs_and_outputs(call.__name__.strip("_"), given, named)
             self.assertEqual([list(map(id, tensors)) for tensors in found], [list(map(id, tensors)) for tensors in expected], (call, kwargs))
 
+    def test_a_collective_is_logged_once_all_that_it_makes_was_waited_for(self):
+        x, y, work = torch.ones(2), torch.zeros(2), object()
+        for awaited, now, waited in (
+            ([], [x, y], []),
+            ([(work, [x, y])], [], [work]),
+            ([(x, [x]), (y, [y])], [], [x.view(1, 2), y]),
+        ):
+            operations, operation = _operations.Operations(unittest.mock.Mock(), self.fail), unittest.mock.Mock()
+            operations.finish_when_waited(operation, awaited, now)
+            for pending in [object(), torch.ones(2), *waited]:
+                self.assertEqual(operation.close.call_count, 0 if awaited else 1)
+                operations.waited(pending)
+            self.assertEqual(operation.close.call_count, 1)
+            outputs = [tensor.data_ptr() for call in operation.set_outputs.call_args_list for tensor in call[0][0]]
+            self.assertEqual(outputs, [x.data_ptr(), y.data_ptr()])
+        operations.finish_when_waited(operation, [(work, [x])], [])
+        operations.end()
+        self.assertEqual(operation.close.call_count, 2)
+
     def test_modules_are_measured_from_their_first_to_their_last_line(self):
         events = []
 

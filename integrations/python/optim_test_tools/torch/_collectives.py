@@ -140,7 +140,7 @@ class Collectives:
             measurement = self._prepare(called, given, kwargs, is_functional, is_async, peer)
             operations = self._observer.operations
             operation = None
-            if operations.is_on and not is_async and name not in _PEERS and name != "wait":
+            if operations.is_on and name not in _PEERS and name != "wait":
                 inputs, outputs = _inputs_and_outputs(name.strip("_"), given, named)
                 inputs = list(_hooks.tensors_in(list(given[:1]))) if is_functional else inputs
                 operation = operations.start(name.strip("_"), "collective", "", inputs)
@@ -150,12 +150,14 @@ class Collectives:
                     result = original(*args, **kwargs)
             finally:
                 self._inside = False
-            if operation is not None and is_functional:
-                operations.finish_when_waited(operation, result)
-            elif operation is not None:
-                operations.finish(operation, outputs)
-            elif name == "wait":
+            if name == "wait":
                 operations.waited(args[0])
+            elif operation is not None:
+                if is_functional:
+                    outputs = list(_hooks.tensors_in(result))
+                elements = [tensor.elem for tensor in outputs if hasattr(tensor, "elem")]  # of what is waited for once it is used
+                awaited = [(result, outputs)] if is_async else [(element, [element]) for element in elements]
+                operations.finish_when_waited(operation, awaited, [] if awaited else outputs)
             if not is_async and not is_functional and name in SHARED_RESULTS:
                 group, ranks, waits = self._group_of(given, kwargs, False)
                 if waits:

@@ -31,8 +31,8 @@ class Operations:
         self.modules: List[str] = []
         self.phase = ""
         self._updates: List[Tuple[Any, List[Any]]] = []
-        # Of functional collectives that nobody has waited for: what they make, by its memory, and their operations.
-        self._unfinished: Dict[int, Tuple[torch.Tensor, Any]] = {}
+        # Of collectives that nobody has waited for: what is to be waited for, the operation, and what is made then.
+        self._unfinished: Dict[int, Tuple[Any, Any, List[Any]]] = {}
 
     @property
     def is_on(self) -> bool:
@@ -50,7 +50,7 @@ class Operations:
         self._mode.__enter__()
 
     def end(self) -> None:
-        for _, operation in self._unfinished.values():
+        for _, operation, _ in self._unfinished.values():
             operation.close()
         self._unfinished.clear()
         mode, self._mode = self._mode, None
@@ -106,24 +106,22 @@ class Operations:
             operation.set_outputs([_plain(t) for t in outputs])
             operation.close()
 
-    def finish_when_waited(self, operation: Any, result: Any) -> None:
-        """result: of a functional collective, which may go on."""
-        made = [(t, getattr(t, "elem", None)) for t in _hooks.tensors_in(result)]
-        self._unfinished.update({_memory_of(elem): (elem, operation) for _, elem in made if elem is not None})
+    def finish_when_waited(self, operation: Any, awaited: List[Tuple[Any, List[Any]]], outputs: List[Any]) -> None:
+        """awaited: Works, or tensors of functional collectives, and what is made once they were waited for; outputs: what is made by now."""
+        self._unfinished.update({_key_of(pending): (pending, operation, made) for pending, made in awaited})
+        self._finish_unless_pending(operation, outputs)
+
+    def waited(self, pending: Any) -> None:
+        """pending: a Work, or what a functional collective makes, or a view of that."""
+        if self._unfinished:
+            _, operation, made = self._unfinished.pop(_key_of(pending), (None, None, []))
+            if operation is not None:
+                self._finish_unless_pending(operation, made)
+
+    def _finish_unless_pending(self, operation: Any, outputs: List[Any]) -> None:
         with self.paused():
-            operation.set_outputs([_plain(t) for t, elem in made if elem is None])
-        self._close_if_finished(operation)
-
-    def waited(self, made: Any) -> None:
-        """made: what was waited for, or a view of it."""
-        _, operation = self._unfinished.pop(_memory_of(made), (None, None)) if self._unfinished else (None, None)
-        if operation is not None:
-            with self.paused():
-                operation.set_outputs([_plain(made)])
-            self._close_if_finished(operation)
-
-    def _close_if_finished(self, operation: Any) -> None:
-        if all(other is not operation for _, other in self._unfinished.values()):
+            operation.set_outputs([_plain(t) for t in outputs])
+        if all(other is not operation for _, other, _ in self._unfinished.values()):
             operation.close()
 
     # An optimizer's step is an update of each parameter, whatever it is computed by.
@@ -209,9 +207,11 @@ def _is_logged(func: Any) -> bool:
     return not any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
 
 
-def _memory_of(tensor: Any) -> Any:
-    """Which memory a tensor lies in; of what is none, such as a Work: None."""
-    return tensor.untyped_storage()._cdata if isinstance(tensor, torch.Tensor) else None
+def _key_of(pending: Any) -> int:
+    """Of a tensor its memory, as views of it are waited for; of a Work its identity."""
+    if not isinstance(pending, torch.Tensor):
+        return id(pending)
+    return getattr(pending, "untyped_storage", pending.storage)().data_ptr()  # the latter before PyTorch 2.0
 
 
 def _plain(tensor: Any) -> Any:
