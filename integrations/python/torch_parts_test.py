@@ -166,6 +166,27 @@ class PartsTest(unittest.TestCase):
             found = _collectives._inputs_and_outputs(call.__name__.strip("_"), given, named)
             self.assertEqual([list(map(id, tensors)) for tensors in found], [list(map(id, tensors)) for tensors in expected], (call, kwargs))
 
+    def test_an_operation_reads_nothing_that_it_only_writes(self):
+        x, y, indices = torch.ones(3), torch.zeros(3), torch.zeros(3, dtype=torch.int64)
+        for run, name, num_inputs, num_outputs in (
+            (lambda: torch.add(x, x, out=y), "add", 2, 1),
+            (lambda: torch.sort(x, out=(y, indices)), "sort", 1, 2),
+            (lambda: torch._foreach_add_([x, y], 1.0), "_foreach_add_", 2, 2),
+            (lambda: torch._foreach_zero_([x, y]), "_foreach_zero_", 0, 2),
+            (lambda: y.copy_(x), "copy_", 1, 1),
+            (lambda: y.log_normal_(), "log_normal_", 0, 1),
+            (lambda: y.mul_(2), "mul_", 1, 1),
+            (lambda: torch.empty(0).resize_(3), None, 0, 0),
+        ):
+            observer = unittest.mock.Mock(modules=[], phase="")
+            with unittest.mock.patch.object(_operations, "_ott") as told, _operations._Mode(observer):
+                run()
+            observer.fail.assert_not_called()
+            calls = told.Operation.call_args_list
+            self.assertEqual([(call[0][0], len(call[0][-1])) for call in calls], [(name, num_inputs)] if name else [])
+            outputs = told.Operation.return_value.set_outputs.call_args_list
+            self.assertEqual([len(call[0][0]) for call in outputs], [num_outputs] if name else [])
+
     def test_a_collective_is_logged_once_all_that_it_makes_was_waited_for(self):
         x, y, work = torch.ones(2), torch.zeros(2), object()
         for awaited, now, waited in (

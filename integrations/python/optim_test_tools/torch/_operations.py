@@ -12,10 +12,32 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .. import _ott
 from . import _hooks
 
-# These hold or are given what lies elsewhere, and are no computation.
-_LEFT_OUT = ("aten::set_", "aten::empty", "aten::new_empty", "aten::_local_scalar_dense", "aten::is_pinned")
+# These hold or are given what lies elsewhere, or memory that nothing was written to, and are no computation.
+_LEFT_OUT = (
+    "aten::set_",
+    "aten::empty",
+    "aten::new_empty",
+    "aten::resize_",
+    "aten::_resize_output",
+    "aten::_local_scalar_dense",
+    "aten::is_pinned",
+)
 # These write their first argument and do not read it.
-_WRITERS = {"bernoulli_", "copy_", "exponential_", "fill_", "normal_", "random_", "uniform_", "zero_"}
+_WRITERS = {
+    "_foreach_copy_",
+    "_foreach_zero_",
+    "bernoulli_",
+    "cauchy_",
+    "copy_",
+    "exponential_",
+    "fill_",
+    "geometric_",
+    "log_normal_",
+    "normal_",
+    "random_",
+    "uniform_",
+    "zero_",
+}
 
 
 class Operations:
@@ -166,7 +188,7 @@ class _Mode(TorchDispatchMode):
             result = func(*args, **kwargs)
             return result
         finally:
-            self._end(operation, result)
+            self._end(operation, result if func._schema.returns else _written(func, args, kwargs))
 
     def fail(self, error: Exception) -> None:
         self.logs = False
@@ -176,7 +198,9 @@ class _Mode(TorchDispatchMode):
     def _begin(self, func: Any, args: Any, kwargs: Any) -> Any:
         module, file, line = self._place()
         name = func._schema.name.split("::")[-1]
-        inputs = [_plain(tensor) for tensor in _hooks.tensors_in([args[1:] if name in _WRITERS else args, kwargs])]
+        written = {argument.name for argument in _written_arguments(func)}
+        read = {key: value for key, value in kwargs.items() if key not in written}  # but for out=
+        inputs = [_plain(tensor) for tensor in _hooks.tensors_in([args[1:] if name in _WRITERS else args, read])]
         return _ott.Operation(name, "operation", module, self._operations.phase, file, line, inputs)
 
     @_hooks.guarded
@@ -205,6 +229,16 @@ def _is_logged(func: Any) -> bool:
         return False
     # A view computes nothing.
     return not any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
+
+
+def _written_arguments(func: Any) -> List[Any]:
+    return [argument for argument in func._schema.arguments if argument.alias_info is not None and argument.alias_info.is_write]
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> List[Any]:
+    """Returns what an operation writes that returns nothing, as those of lists of tensors."""
+    given = dict(zip((argument.name for argument in func._schema.arguments), args), **kwargs)
+    return [given.get(argument.name) for argument in _written_arguments(func)]
 
 
 def _key_of(pending: Any) -> int:
