@@ -186,6 +186,28 @@ class UnusualTest(ObservedTestCase):
 
         self.check_sound("tasks", train, 8, forward=8, backward=8)
 
+    @unittest.skipUnless(IS_2, "PyTorch 1.13 has no hooks of gradients that were added up")
+    def test_operations_are_logged_where_each_gradient_steps_as_it_comes(self):
+        def train():
+            torch.manual_seed(3)
+            model = Block()
+            for parameter in model.parameters():
+                optimizer = torch.optim.SGD([parameter], lr=0.1)
+
+                def step(parameter, optimizer=optimizer):
+                    optimizer.step()
+                    optimizer.zero_grad()
+
+                parameter.register_post_accumulate_grad_hook(step)
+            for batch in batches(5):
+                loss_of(model, batch).backward()
+            return digest(model)
+
+        log = {"op_log": {"iterations": {"list": [1, 2, 4]}}}
+        observed = self.check("steps_in_backward", train, 5, log, forward=5, backward=5)
+        with open(os.path.join(observed.dir, f"rank_{RANK:05d}", "op_log.bin"), "rb") as file:
+            self.assertIn(b"nll_loss_forward", file.read())
+
     def test_iterations_end_where_each_has_an_optimizer_of_its_own(self):
         def train():
             torch.manual_seed(3)

@@ -401,6 +401,7 @@ class Observer:
 
     def _begin_training_forward(self, module: Any, args: Any, kwargs: Dict[str, Any]) -> None:
         self.models.add_model(module)
+        self._log_operations()  # unless the iteration before ended within a backward pass, it has begun
         self.operations.name_models()
         for ddp in self.models.ddps_of(module):
             self.collectives.attach(ddp)
@@ -450,6 +451,7 @@ class Observer:
         try:
             return original(*args, **kwargs)
         finally:
+            self.operations.leave()
             if began:
                 if self.collectives.end_reductions() and self.operations.is_on:
                     for name, parameter in self.models.parameters().items():

@@ -47,6 +47,7 @@ class Operations:
         self._models = models
         self.fail = fail
         self._mode: Optional[_Mode] = None
+        self._ended: List[_Mode] = []  # within a backward pass
         self._hooks: List[Any] = []
         self._names: Dict[int, str] = {}
         # The modules whose forward pass is open.
@@ -61,6 +62,10 @@ class Operations:
         return self._mode is not None
 
     def begin(self) -> None:
+        """Does nothing within a backward pass, which would take the mode away as it ends."""
+        self.leave()
+        if _is_in_backward():
+            return
         self._names = {id(module): name for name, module in self._models.modules()}
         self.modules = []
         module_hooks = torch.nn.modules.module
@@ -77,9 +82,16 @@ class Operations:
         self._unfinished.clear()
         mode, self._mode = self._mode, None
         if mode is not None:
-            mode.__exit__(None, None, None)
+            mode.logs = False
+            self._ended.append(mode)
         while self._hooks:
             self._hooks.pop().remove()
+        self.leave()
+
+    def leave(self) -> None:
+        """Takes away the modes that have ended, once no backward pass keeps them."""
+        while self._ended and not _is_in_backward():
+            self._ended.pop().__exit__(None, None, None)
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -229,6 +241,12 @@ def _is_logged(func: Any) -> bool:
         return False
     # A view computes nothing.
     return not any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
+
+
+def _is_in_backward() -> bool:
+    """Returns True in hooks of a backward pass, where some programs step."""
+    task = getattr(torch._C, "_current_graph_task_id", None)  # from PyTorch 2.0 on
+    return task is not None and task() != -1
 
 
 def _written_arguments(func: Any) -> List[Any]:
