@@ -94,7 +94,8 @@ std::vector<double> WaysByPairs(const std::vector<Block>& blocks) {
   return ways;
 }
 
-// As many differences are left out at either end as the error allows, and the value is their median.
+// The shift is the median of the differences. Its interval leaves out as many of them at either end as the
+// error allows.
 TEST(BlockShift, OfAnyBlocksIsThatOfTheDefinition) {
   std::mt19937_64 random(4);
   int num_without = 0;

@@ -142,7 +142,7 @@ TEST_F(StopwatchTest, ArrivalsAtCollectiveMeasurementsAreKeptUntilTaken) {
   const std::vector<StopwatchArrivals> latest = stopwatch_.TakeArrivals();
   ASSERT_EQ(latest[0].arrivals.size(), 2u);
   for (const StopwatchArrivals::Arrival& arrival : latest[0].arrivals) EXPECT_EQ(arrival.inside, 1'000'000);
-  // What was taken, or dropped, before it ended changes no other.
+  // An arrival that was taken or dropped before its collective ended changes no other one.
   for (const bool is_taken : {true, false}) {
     stopwatch_.Start("allreduce");
     if (is_taken) stopwatch_.TakeArrivals();

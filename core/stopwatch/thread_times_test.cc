@@ -25,7 +25,7 @@ bool KernelTells() { return access("/proc/thread-self/schedstat", R_OK) == 0; }
 TEST(ThreadTimes, AreThoseOfThisMoment) {
   constexpr uint64_t kSpun = 200'000;
   for (int i = 0; i < 20; ++i) {
-    if (!KernelTells()) GTEST_SKIP() << "this kernel does not tell";
+    if (!KernelTells()) GTEST_SKIP() << "this kernel has no /proc/thread-self/schedstat";
     const std::optional<ThreadTimes> before = ReadThreadTimes();
     ASSERT_TRUE(before.has_value());
     for (const uint64_t begin = ReadProcessCpuTime(); ReadProcessCpuTime() - begin < kSpun;) {
@@ -35,7 +35,7 @@ TEST(ThreadTimes, AreThoseOfThisMoment) {
 }
 
 TEST(ThreadTimes, OfAProcessThatWasForkedAreNotThoseOfItsParent) {
-  if (!KernelTells()) GTEST_SKIP() << "this kernel does not tell";
+  if (!KernelTells()) GTEST_SKIP() << "this kernel has no /proc/thread-self/schedstat";
   ASSERT_TRUE(ReadThreadTimes().has_value());
   const pid_t child = fork();
   if (child == 0) _exit(ReadThreadTimes().has_value() ? 1 : 0);
@@ -45,7 +45,7 @@ TEST(ThreadTimes, OfAProcessThatWasForkedAreNotThoseOfItsParent) {
 }
 
 TEST(ThreadTimes, OfEachThreadAreItsOwn) {
-  if (!KernelTells()) GTEST_SKIP() << "this kernel does not tell";
+  if (!KernelTells()) GTEST_SKIP() << "this kernel has no /proc/thread-self/schedstat";
   const std::optional<ThreadTimes> mine = ReadThreadTimes();
   ASSERT_TRUE(mine.has_value());
   std::optional<ThreadTimes> others;

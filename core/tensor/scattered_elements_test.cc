@@ -50,7 +50,7 @@ TEST(ScatteredElements, OfAnyPartsEachRangeIsThatOfTheWholeAndIsFoundWhereItLies
       boxes.insert(boxes.begin() + below(boxes.size() + 1), second);
     }
     const std::vector<char> whole = Bytes(count * size);
-    // Of each element of the whole, where it lies, if that is a piece that can be read where it is.
+    // places[i] says where element i of the whole lies, if it can be read there.
     std::vector<const char*> places(static_cast<size_t>(count));
     std::vector<size_t> box_of(places.size());
     std::vector<std::vector<char>> memory;

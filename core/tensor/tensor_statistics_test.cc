@@ -29,7 +29,7 @@ TEST(TensorStatistics, WithoutFiniteElementsThereIsNoMean) {
 }
 
 TEST(TensorStatistics, ComplexNumbersCountByTheirMagnitude) {
-  // Of the last no float holds it.
+  // No float holds the magnitude of the last one.
   const std::complex<float> data[] = {{3, 4}, {0, 0}, {2.4e38f, 3.2e38f}};
   const TensorStatistics two = ComputeStatistics(TensorView(data, {2})).value();
   EXPECT_EQ(two.max, 5);

@@ -201,7 +201,7 @@ TEST(CrossCheck, ForAnyFailuresAllRanksActOnTheEarliest) {
     constexpr int kRounds = 4;
     const int size = 1 + static_cast<int>(random() % 4);
     const bool collectives = random() % 2 == 0;
-    // Where many fail in the same iteration and mode, the order of the rest decides.
+    // Many verdicts fail in the same iteration and mode in some trials: then the rest of the order decides.
     const uint32_t seldom = 1 + random() % 8, later = 2 + random() % 4;
     // By round and rank.
     std::vector<std::vector<std::vector<CrossCheckVerdict>>> failed(kRounds);

@@ -120,7 +120,7 @@ TEST(ScenarioReplayer, SureExcessIsAsTheRulesSay) {
     const size_t place = random() % 2, every = 1 + random() % 6, since = random() % num_steps;
     const double more = one_in(3) ? 0 : std::pow(10, -2 + static_cast<double>(random() % 24) / 10);
     const bool is_once = one_in(6), has_late_reductions = one_in(8), is_twice = one_in(8);
-    // What one rank alone does, it may do in some steps in a row.
+    // A rank may do what it alone does in only some steps in a row.
     const size_t num_in_a_row = one_in(3) ? 1 + random() % 6 : num_steps;
     const double of_reduction = one_in(2) ? 1 : 2.0 + static_cast<double>(random() % 20) / 10;
     for (size_t step = 0; step < num_steps; ++step) {

@@ -405,7 +405,7 @@ TEST(SlowQuestion, AMonitorIsToldWhatIsMissingAndOfNoExcessWhereThatIsNotKnown) 
     const int num_ranks = 1 + static_cast<int>(random() % 3);
     run.info.emplace().set_world_size(num_ranks);
     ASSERT_TRUE(WriteRunInfo(run.run_dir, *run.info).ok());
-    // What is damaged is said once: without run.json the report says that itself.
+    // The report itself says that run.json is damaged, so the answer does not.
     const bool is_gathered_damaged = random() % 2 == 0;
     if (is_gathered_damaged) std::ofstream(ClusterStatsPath(run.run_dir)) << "{";
     if (random() % 3 == 0) {

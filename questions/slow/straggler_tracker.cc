@@ -9,7 +9,7 @@
 namespace ott {
 
 StragglerHistory StragglerTracker::Add(const ClusterSummary& interval, int64_t first_iteration) {
-  // As in a gather at the end of a run, right after the one before.
+  // A gather at the end of a run may come right after another one.
   if (interval.iteration().ranks.empty()) return last_;
   StragglerHistory history;
   const ClusterStats stats = JudgeRanks(interval, 0, kWindowErrorShare);

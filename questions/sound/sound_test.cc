@@ -210,7 +210,7 @@ TEST(Sound, RandomFactsAreJudgedByTheFirstIterationThatAllHave) {
     // One that recorded nothing of it leaves the others to be judged.
     const bool is_one_without = random() % 4 == 0;
     if (is_one_without) records[num_ranks] = MakeRecord();
-    // What a rank itself says of it comes first.
+    // The reason that a rank itself gives comes first.
     const bool was_off = random() % 4 == 0;
     if (was_off) records[1].mutable_rules(0)->set_not_checked("it was off");
     SoundConfig silenced;

@@ -154,8 +154,8 @@ void TensorWatch::AddVerdict(const CrossCheckVerdict& verdict) {
   diverged_ = true;
   failed_.push_back(verdict);
   if (failed_.size() > kMaxFailuresKept) failed_.pop_front();
-  // Of the ranks' verdicts on a reference, or on their shards, the worst is printed. What all ranks have one
-  // verdict on names no worst rank: rank 0 prints it.
+  // The rank with the worst verdict on a reference, or on its shards, prints it. A verdict that all ranks
+  // share has worst rank 0, so rank 0 prints that.
   const bool is_mine = frame_.ranks.rank() == verdict.worst_rank();
   // Each kind has a count of its own, so that a reference that is missing hides no replicas that differ.
   int& num_printed = num_failures_printed_[{verdict.mode(), outcome}];

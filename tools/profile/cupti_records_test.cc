@@ -21,7 +21,7 @@ Activity Random() {
   return activity;
 }
 
-// By value: CUPTI's structures are packed.
+// Takes numbers by value: CUPTI's structures are packed, so no reference to their fields may be taken.
 template <typename... Numbers>
 std::vector<uint64_t> List(Numbers... numbers) {
   return {static_cast<uint64_t>(numbers)...};

@@ -159,8 +159,8 @@ TEST_F(JoinTracesTest, OfAnyWindowsEventsAreWhereTheirClocksSayAndWithinWhatIsSe
     const auto below = [&](size_t end) { return static_cast<int64_t>(random() % end); };
     TraceSelection selection;
     if (below(3) == 0) selection.ranks.insert(static_cast<int>(below(2)));
-    // Of so many fractions a second has whole nanoseconds. All times are multiples of such a unit, so that
-    // events lie at the edges, too.
+    // A selection begins and ends at 512ths of a second, which are whole nanoseconds. All times are multiples
+    // of a 25th of that, so that events lie at the edges, too.
     constexpr int64_t kStep = 1'000'000'000 / 512, kUnit = kStep / 25;
     const int64_t begin = below(3) == 0 ? below(3) : 0, end = below(3) == 0 ? begin + 1 + below(3) : 1000;
     selection.begin = static_cast<double>(begin) / 512;
@@ -184,7 +184,7 @@ TEST_F(JoinTracesTest, OfAnyWindowsEventsAreWhereTheirClocksSayAndWithinWhatIsSe
         paths.push_back(TracePath(rank, window));
       }
     }
-    // Where no clock was compared, the time of day is the common one.
+    // A window without a compared clock is placed by the time of day.
     int64_t from_unix = 0;
     for (size_t i = windows.size(); i-- > 0;) {
       const TraceInfo& info = windows[i].first;

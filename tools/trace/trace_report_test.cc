@@ -101,7 +101,7 @@ std::vector<std::string> Rows(const std::string& table) {
   return rows;
 }
 
-// What reports say of one range or gap.
+// One row of a report: a range or a gap.
 struct Sum {
   int64_t count = 0, total = 0, own = 0, longest = 0;
 

@@ -260,7 +260,7 @@ def local(tensor: Any) -> Any:
         held = held.trigger_wait()
     functions, dispatch = (getattr(type(held), name, None) for name in ("__torch_function__", "__torch_dispatch__"))
     is_plain = type(held) is torch.Tensor or functions is torch._C._disabled_torch_function_impl
-    # What dispatches by itself may have no memory of its own.
+    # A class that dispatches by itself may have no memory of its own, so its tensors stay as they are.
     return held if is_plain or dispatch is not torch.Tensor.__torch_dispatch__ else held.as_subclass(torch.Tensor)
 
 

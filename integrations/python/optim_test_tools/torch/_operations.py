@@ -54,7 +54,7 @@ class Operations:
         self.modules: List[str] = []
         self.phase = ""
         self._updates: List[Tuple[Any, List[Any]]] = []
-        # Of collectives that nobody has waited for: what is to be waited for, the operation, and what is made then.
+        # Collectives that nobody has waited for: the Work or tensor to wait for, the operation, and the outputs that it makes then.
         self._unfinished: Dict[int, Tuple[Any, Any, List[Any]]] = {}
 
     @property
@@ -122,7 +122,7 @@ class Operations:
     def add(self, name: str, role: str, module: str, inputs: List[Any], outputs: List[Any]) -> None:
         """An operation that is seen as a whole: a batch that was loaded, gradients that were reduced."""
         if self.is_on and not _hooks.is_learning_shapes():
-            self.finish(self.start(name, role, module, inputs), outputs)
+            self._finish_unless_pending(self.start(name, role, module, inputs), outputs)
 
     def add_shards(self) -> None:
         """This rank's parts of the parameters, by their names: what gathers them reads them all at once."""
@@ -131,14 +131,9 @@ class Operations:
                 self.add("shard", "operation", name, [parameter], [])
 
     def start(self, name: str, role: str, module: str, inputs: List[Any]) -> Any:
-        """An operation that reads its inputs now, to be given to finish()."""
+        """An operation that reads its inputs now, to be given to finish_when_waited()."""
         with self.paused():
             return _ott.Operation(name, role, module, self.phase, *_hooks.caller(), [_plain(t) for t in inputs])
-
-    def finish(self, operation: Any, outputs: List[Any]) -> None:
-        with self.paused():
-            operation.set_outputs([_plain(t) for t in outputs])
-            operation.close()
 
     def finish_when_waited(self, operation: Any, awaited: List[Tuple[Any, List[Any]]], outputs: List[Any]) -> None:
         """awaited: Works, or tensors of functional collectives, and what is made once they were waited for; outputs: what is made by now."""
