@@ -298,10 +298,14 @@ class PartsTest(unittest.TestCase):
             ({"state": {0: 1}}, False),
             (3, False),
         ):
-            checkpoints = _checkpoints.Checkpoints()
-            checkpoints.read("file", {"optimizer": value})
-            self.assertEqual("file has an optimizer's state in 'optimizer'" in (checkpoints.unused() or ""), is_unused)
-            self.assertIsNone(checkpoints.unused())
+            observer = unittest.mock.Mock()
+            checkpoints = _checkpoints.Checkpoints(observer)
+            observer.measure.return_value = {"optimizer": value}
+            checkpoints._load(None, "file")
+            checkpoints.begin_step()
+            checkpoints.begin_step()
+            said = "file has an optimizer's state in 'optimizer', which no optimizer loaded before the first step: momenta begin at zero"
+            self.assertEqual(observer.say.mock_calls, [unittest.mock.call(said)] * is_unused)
 
     def test_a_record_keeps_the_first_of_what_is_said_and_rows_of_all_iterations(self):
         record = _sound_record.Record(os.path.join(DIRECTORY, f"record{RANK}"))

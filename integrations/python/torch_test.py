@@ -129,7 +129,7 @@ class TorchTest(ObservedTestCase):
         self.check("exceptions", train, 5, forward=6, backward=5, optimizer=5)
 
     def test_an_error_of_the_observation_ends_it_and_not_the_training(self):
-        from optim_test_tools.torch import _checkpoints, _collectives, _loaders, _modules, _operations
+        from optim_test_tools.torch import _checkpoints, _collectives, _loaders, _modules, _operations, _sound
 
         def train():
             model, optimizer = make()
@@ -145,8 +145,8 @@ class TorchTest(ObservedTestCase):
 
         alone = train()
         for owner, name in (
-            (_checkpoints.Checkpoints, "taken"),
-            (_checkpoints.Checkpoints, "read"),
+            (_sound.Sound, "optimizer_loads"),
+            (_checkpoints.Checkpoints, "_read"),
             (_collectives.Collectives, "_prepare"),
             (_loaders.Loaders, "name_of"),
             (_modules.Modules, "_make_scope"),
@@ -155,9 +155,9 @@ class TorchTest(ObservedTestCase):
             with self.subTest(name), unittest.mock.patch.object(owner, name, side_effect=RuntimeError("ours")) as broken:
                 said = io.StringIO()
                 with contextlib.redirect_stderr(said), Observed(f"broken{name}", {"op_log": {"iterations": {"list": [4]}}}):
-                    if name == "read":
+                    if name == "_read":
                         torch.load(os.path.join(DIRECTORY, f"any{RANK}"))
-                    if name == "taken":
+                    if name == "optimizer_loads":
                         torch.optim.SGD([torch.ones(1)], lr=1).load_state_dict(torch.optim.SGD([torch.ones(1)], lr=1).state_dict())
                     self.assertEqual(alone, train())
                 broken.assert_called()

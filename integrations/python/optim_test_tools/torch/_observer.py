@@ -65,7 +65,7 @@ class Observer:
         self._modules = _modules.Modules(self.models, self.fail)
         self._parts = Parts(self._modules, self.operations)
         self._loaders = Loaders()
-        self._checkpoints = Checkpoints()
+        self._checkpoints = Checkpoints(self)
         self._traces = Traces()
         self.sound = Sound(self.models, self.collectives, self.operations.paused)
         self._forward_line = ""
@@ -91,6 +91,10 @@ class Observer:
 
     def measures_this_thread(self) -> bool:
         return self._is_on and get_ident() == self._thread
+
+    def is_before_first_step(self) -> bool:
+        """Returns False in forked processes, which take no step."""
+        return self._steps.num == 0 and os.getpid() == self._process
 
     def say(self, text: str) -> None:
         """Once for each text, on rank 0."""
@@ -125,15 +129,12 @@ class Observer:
             patches.add(before.remove)
             patches.add(after.remove)
         patches.wrap(torch.optim.Optimizer, "__init__", self._make_optimizer)
-        patches.wrap(torch.optim.Optimizer, "load_state_dict", self._load_optimizer)
         clip = sys.modules["torch.nn.utils.clip_grad"]
         for name in ("clip_grad_norm_", "clip_grad_value_"):
             patches.wrap(clip, name, self._clip, also=(torch.nn.utils,))
         patches.wrap(torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", self._next_batch)
         patches.wrap(torch.utils.data.DataLoader, "__iter__", self._start_loader)
-        # Also where they are defined, by which they are pickled: a data set may have one as its loader.
-        patches.wrap(torch, "save", self._checkpoint, also=(torch.serialization,))
-        patches.wrap(torch, "load", self._load, also=(torch.serialization,))
+        self._checkpoints.install(patches)
         self._traces.install(patches)
         for owner in (getattr(torch, "amp", None), getattr(torch.cuda, "amp", None)):
             scaler = getattr(owner, "GradScaler", None)
@@ -149,10 +150,7 @@ class Observer:
     def _install_distributed(self) -> None:
         """Hooks into what a program may have imported by the time at which its ranks found together."""
         self.collectives.install(self._patches)
-        checkpoint = sys.modules.get("torch.distributed.checkpoint")
-        if checkpoint is not None:
-            for name in ("save", "async_save", "save_state_dict", "load", "load_state_dict"):
-                self._patches.wrap(checkpoint, name, self._distributed_checkpoint)
+        self._checkpoints.install_distributed(self._patches)
         # A stage waits for the one before: all would wait where the first forward pass began the run.
         schedules = sys.modules.get("torch.distributed.pipelining.schedules")
         if schedules is not None:
@@ -305,7 +303,7 @@ class Observer:
         else:
             self._begin_gap()
 
-    def _measure(self, name: str, original: Any, *args: Any, **kwargs: Any) -> Any:
+    def measure(self, name: str, original: Any, *args: Any, **kwargs: Any) -> Any:
         began = self._begin(name)
         try:
             return original(*args, **kwargs)
@@ -329,7 +327,7 @@ class Observer:
     def _start_loader(self, original: Any, loader: Any) -> Any:
         if self._run is None or self.measures_this_thread():
             self.sound.start_loader(loader)
-        return self._measure(self._loaders.name_of(getattr(loader, "dataset", None)), original, loader)
+        return self.measure(self._loaders.name_of(getattr(loader, "dataset", None)), original, loader)
 
     def _next_batch(self, original: Any, iterator: Any) -> Any:
         if not self.measures_this_thread():
@@ -344,7 +342,7 @@ class Observer:
             self._end_pending_iteration()
             self._before_forward = True
         name = "evaluation" if evaluates else self._loaders.name_of(getattr(iterator, "_dataset", None))
-        batch = self._measure(name, original, iterator)
+        batch = self.measure(name, original, iterator)
         if not evaluates:
             self._batch = batch
             self.sound.next_batch(batch, iterator)
@@ -470,7 +468,7 @@ class Observer:
     def _clip(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         if self.measures_this_thread():
             args, kwargs = self.sound.clips(args, kwargs)
-        norm = self._measure("clipping", original, *args, **kwargs)
+        norm = self.measure("clipping", original, *args, **kwargs)
         if self.measures_this_thread():
             self.sound.end_clip(norm)
         if self.measures_this_thread() and isinstance(norm, torch.Tensor) and self.tensors.active:
@@ -515,7 +513,7 @@ class Observer:
         if self._in_step == 0:
             if (has_closure or not self._forward_line) and self._steps.has(optimizer):
                 self._end_pending_iteration()  # no forward pass tells of its end
-            self._say_unused_checkpoint()
+            self._checkpoints.begin_step()
             self.sound.begin_step(optimizer)
             self._before_forward = False
             self._step_frame = frame
@@ -615,33 +613,6 @@ class Observer:
     @_hooks.guarded
     def add_local_gradients(self, parameters: Any, gradients: Any) -> None:
         self.tensors.add_local_gradients(parameters, gradients)
-
-    # Checkpoints.
-
-    def _checkpoint(self, original: Any, *args: Any, **kwargs: Any) -> Any:
-        self.sound.saved(args[1] if len(args) > 1 else kwargs.get("f"))
-        return self._measure("checkpoint", original, *args, **kwargs)
-
-    def _distributed_checkpoint(self, original: Any, *args: Any, **kwargs: Any) -> Any:
-        return self._measure("checkpoint", original, *args, **kwargs)
-
-    def _load(self, original: Any, *args: Any, **kwargs: Any) -> Any:
-        result = self._measure("checkpoint", original, *args, **kwargs)
-        if os.getpid() == self._process and self._steps.num == 0:
-            file = args[0] if args else kwargs.get("f")
-            self._checkpoints.read(file, result)
-            self.sound.loaded(file, result)
-        return result
-
-    def _load_optimizer(self, original: Any, *args: Any, **kwargs: Any) -> Any:
-        self._checkpoints.taken()
-        self.sound.optimizer_loads()
-        return original(*args, **kwargs)
-
-    def _say_unused_checkpoint(self) -> None:
-        unused = self._checkpoints.unused()
-        if unused is not None and self._steps.num == 0:
-            self.say(unused)
 
 
 def _is_rich(tensor: torch.Tensor) -> bool:
