@@ -333,10 +333,18 @@ std::optional<RawCost> CollectiveCost(const OpCall& call, OpPass) {
     if (std::isnan(ranks)) ranks = call.Number({attribute}, kUnknownCost);
   }
   double elements = Elements(largest->shape);
-  // The gathered tensor, where only a rank's own is told.
-  if (name.substr(0, 9) == "allgather" && call.num_tensors() == 1) elements *= ranks;
+  cost.message_bytes = call.Bytes(*largest);
+  if (name == "allreducecoalesced") {
+    // Each of its tensors is a message of its own.
+    elements = 0;
+    for (const OpArgument* tensor : call.tensors()) elements += Elements(tensor->shape);
+    cost.message_bytes = call.SumOfBytes();
+  } else if (name.substr(0, 9) == "allgather" && call.num_tensors() == 1) {
+    // Only a rank's own part is told.
+    elements *= ranks;
+    cost.message_bytes *= ranks;
+  }
   const double share = ranks > 0 ? (ranks - 1) / ranks : kUnknownCost;
-  cost.message_bytes = elements * call.ElementSize(*largest);
   cost.bus_bytes = cost.message_bytes * (kind == kAllReduce ? 2 * share : kind == kPart ? share : 1);
   cost.bytes = cost.bus_bytes;
   cost.flops = reduces ? elements * share : 0;

@@ -77,6 +77,11 @@ TEST(OpCost, Collectives) {
   const OpCost alone = CostOf(Op("all_reduce", {T({1000})}), kForward, std::nullopt);
   EXPECT_EQ(alone.message_bytes, 4000);
   EXPECT_FALSE(alone.bus_bytes.has_value());
+  const OpCost two = CostOf(Op("allreduce_coalesced_", {T({500}, kBF16), T({1000}), N("world_size", {4})}),
+                            kForward, std::nullopt);
+  EXPECT_EQ(two.message_bytes, 5000);
+  EXPECT_EQ(two.bus_bytes, 7500);
+  EXPECT_EQ(two.flops, 1125);
   OpDescription part = Op("reduce_scatter_", {T({1000}), N("world_size", {4})});
   part.module = "c10d";  // which tells the result alone
   EXPECT_FALSE(CostOf(part, kForward, std::nullopt).message_bytes.has_value());
