@@ -372,6 +372,11 @@ TEST_F(ReadSideTest, TablesInAnyOrderAreReadByIteration) {
   }
 }
 
+TEST_F(ReadSideTest, RowsStayInTheirOrderWhereAnIterationIsNoNumber) {
+  const std::string path = Write("table", "process,iteration,seconds\n1,2,3\n1,nan,2\n1,1,4\n");
+  EXPECT_THAT(MustRead({path}).processes[0].measurements[0].seconds, ElementsAre(3, 2, 4));
+}
+
 // The longer run kept every second of its iterations, and so as many as the other.
 TEST_F(ReadSideTest, ARunOfMoreIterationsIsSeenThoughAsManyAreKept) {
   std::vector<std::string> runs;
@@ -505,6 +510,8 @@ TEST_F(ReadSideTest, BadFilesGetASentenceThatNamesThem) {
   EXPECT_THAT(ErrorOf("process,seconds\n"), HasSubstr("no times"));
   EXPECT_THAT(ErrorOf("process,seconds\n1,2,3\n"), HasSubstr("file:2: 3 fields, and the first line names 2"));
   EXPECT_THAT(ErrorOf("process,seconds\n1,\"2\n"), HasSubstr("a quote is not closed"));
+  EXPECT_THAT(ErrorOf("process,seconds,Seconds\n1,2,3\n"),
+              HasSubstr("file:1: two columns are named seconds"));
   EXPECT_THAT(ErrorOf("process,seconds\n1,x\n"), HasSubstr("\"x\" is no number"));
   EXPECT_THAT(ErrorOf("process,seconds\n1,nan\n"), HasSubstr("nan seconds: a time is a positive number"));
   EXPECT_THAT(ErrorOf("process,seconds\n1,1\n1,-1\n"), HasSubstr("file:3: -1 seconds"));

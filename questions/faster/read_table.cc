@@ -62,12 +62,16 @@ struct Columns {
 absl::StatusOr<Columns> FindColumns(const std::string& place, const std::vector<std::string>& names) {
   Columns columns;
   columns.count = names.size();
+  const std::map<std::string, size_t*> known = {{"process", &columns.process},
+                                                {"iteration", &columns.iteration},
+                                                {"measurement", &columns.measurement},
+                                                {"seconds", &columns.seconds}};
   for (size_t i = 0; i < names.size(); ++i) {
-    const std::string name = absl::AsciiStrToLower(absl::StripAsciiWhitespace(names[i]));
-    if (name == "process") columns.process = i;
-    if (name == "iteration") columns.iteration = i;
-    if (name == "measurement") columns.measurement = i;
-    if (name == "seconds") columns.seconds = i;
+    const auto found = known.find(absl::AsciiStrToLower(absl::StripAsciiWhitespace(names[i])));
+    if (found == known.end()) continue;
+    if (*found->second != kNoColumn)
+      return ErrorAt(place, absl::StrCat("two columns are named ", found->first));
+    *found->second = i;
   }
   if (columns.process == kNoColumn || columns.seconds == kNoColumn) {
     return ErrorAt(
@@ -83,7 +87,8 @@ void SortByIteration(std::vector<TableRow>* rows) {
   std::vector<std::pair<double, size_t>> order;
   for (const TableRow& row : *rows) {
     double iteration = 0;
-    if (!row.iteration.empty() && !absl::SimpleAtod(row.iteration, &iteration)) return;
+    if (!row.iteration.empty() && (!absl::SimpleAtod(row.iteration, &iteration) || std::isnan(iteration)))
+      return;
     order.emplace_back(iteration, order.size());
   }
   std::sort(order.begin(), order.end());
