@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -65,18 +66,6 @@ TEST(OpLabel, ListsOfTensorsShareAPosition) {
               ElementsAre(testing::Field(&OpArgument::position, 4)));
 }
 
-TEST(OpLabel, BackwardNodesOfAnyNumberAreBackward) {
-  for (const char* name :
-       {"MulBackward0", "MulBackward1", "SplitWithSizesBackward27", "MyFunctionBackward",
-        "torch::autograd::CopyBackwards", "autograd::engine::evaluate_function: MulBackward0",
-        "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", "aten::convolution_backward",
-        "aten::_softmax_backward_data", "torch::autograd::AccumulateGrad"}) {
-    EXPECT_EQ(Parse(std::string(name) + ", seq = 7").direction, OpDirection::kBackward) << name;
-  }
-  EXPECT_EQ(Parse("aten::backwardish, seq = 7").direction, OpDirection::kForward);
-  EXPECT_EQ(Parse("autograd::engine::evaluate_function: MulBackward0").description.op, "MulBackward0");
-}
-
 TEST(OpLabel, OursTellsDTypesAttributesAndTheLine) {
   const OpLabel label = Parse(
       R"({"op":"linear","module":"encoder.0","args":[{"name":"input","dtype":"float32","shape":[32,128],)"
@@ -94,38 +83,6 @@ TEST(OpLabel, OursTellsDTypesAttributesAndTheLine) {
   EXPECT_THAT(arguments[1].numbers, ElementsAre(1e-5));
   EXPECT_EQ(arguments[2].name, "stride");
   EXPECT_THAT(arguments[2].numbers, ElementsAre(1, 2));
-}
-
-TEST(OpLabel, NamespacesAreNoPartOfTheOp) {
-  for (const char* text : {R"({"op":"aten::convolution_backward","args":[]})",
-                           "aten::convolution_backward, op_id = 7, sizes = [[2]]"}) {
-    const OpLabel label = Parse(text);
-    EXPECT_EQ(label.description.op, "convolution_backward") << text;
-    EXPECT_EQ(label.description.module, "aten") << text;
-    EXPECT_EQ(label.direction, OpDirection::kBackward) << text;
-    // Called by a node, as ops of other libraries are.
-    EXPECT_FALSE(label.is_backward_node) << text;
-  }
-  EXPECT_FALSE(Parse("flash_attn::_flash_attn_backward, op_id = 7, sizes = [[2]]").is_backward_node);
-  EXPECT_TRUE(Parse("torch::autograd::CopyBackwards, seq = 7").is_backward_node);
-  // PyTorch before 1.5 writes these.
-  for (const char* const stashed : {"AddmmBackward, stashed seq = 7", "AddmmBackward, stashed seq=7"}) {
-    EXPECT_EQ(SplitLabel(stashed).head, "AddmmBackward") << stashed;
-    EXPECT_EQ(SplitLabel(stashed).sequence_number, 7u) << stashed;
-    EXPECT_TRUE(Parse(stashed).is_backward_node) << stashed;
-  }
-  EXPECT_TRUE(Parse("autograd::engine::evaluate_function: MulBackward0, seq = 7").is_backward_node);
-  const OpLabel gradient =
-      Parse("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad, op_id = 7");
-  EXPECT_TRUE(gradient.is_backward_node);
-  EXPECT_EQ(gradient.description.module, "torch::autograd");
-  EXPECT_EQ(gradient.description.op, "AccumulateGrad");
-  const OpLabel node = Parse(R"({"op":"LinearBackward0","module":"encoder","direction":"backward"})");
-  EXPECT_TRUE(node.is_backward_node);
-  EXPECT_EQ(node.description.module, "encoder");
-  EXPECT_EQ(Parse(R"({"op":"block:3"})").description.op, "block:3");
-  EXPECT_EQ(Parse(R"({"op":"a::"})").description.op, "a::");
-  EXPECT_EQ(Parse(R"({"op":"a:: "})").description.op, "a:: ");
 }
 
 TEST(OpLabel, PyProfsMarkersAreRead) {
@@ -150,44 +107,86 @@ TEST(OpLabel, PyProfsMarkersAreRead) {
   EXPECT_EQ(module.text, "Linear");
 }
 
-TEST(OpLabel, LayersAndRangesOfTheProgramAreNoOps) {
-  EXPECT_EQ(Parse("layer:encoder.0").kind, OpLabel::Kind::kLayer);
-  EXPECT_EQ(Parse("layer:encoder.0").text, "encoder.0");
-  for (const char* text : {"", "forward", "iteration 17", "Optimizer.step#SGD.step", "{'mod': ", "{}",
-                           "{\"op\":7}", "a, seq = x", "a, seq = 1 and more", "a, sizes = [[1]", "[[[[",
-                           ", seq = ", "a, seq = 12345678901234567890", "a, op_id = 12345678901234567890"}) {
-    EXPECT_EQ(Parse(text).kind, OpLabel::Kind::kOther) << text;
-    EXPECT_EQ(Parse(text).text, text);
-  }
+// Returns "KIND MODULE|OP", and what else there is of a label, or the text of what is no op.
+std::string Describe(const std::string& text) {
+  const LabelParts parts = SplitLabel(text);
+  const OpLabel label = ParseLabel(parts);
+  const bool is_op = label.kind == OpLabel::Kind::kOp, is_marker = label.kind == OpLabel::Kind::kMarker;
+  if (!is_op && !is_marker)
+    return absl::StrCat(label.kind == OpLabel::Kind::kLayer ? "layer " : "other ", label.text);
+  return absl::StrCat(
+      is_op ? "op " : "marker ", label.description.module, "|", label.description.op,
+      label.direction == OpDirection::kBackward ? " backward" : "", label.is_backward_node ? " node" : "",
+      parts.sequence_number == kNoSequenceNumber ? "" : absl::StrCat(" ", parts.sequence_number));
 }
 
-TEST(OpLabel, RangesOfRecordFunctionAreNoOps) {
-  // PyTorch's observer writes them like this: with an operator id, but with neither tensors nor autograd's
-  // number.
-  for (const std::string name : {"FSDP::pre_forward (encoder.block.18.layer.0)", "forward",
-                                 "Optimizer.step#AdamW.step", "ProfilerStep#5", "backward"}) {
-    for (const char* rest : {", op_id = 7", ", op_id = 7, sizes = []", ", op_id = 7, sizes = [[]]"}) {
-      EXPECT_EQ(Parse(name + rest).kind, OpLabel::Kind::kOther) << name << rest;
-      EXPECT_EQ(Parse(name + rest).text, name);
-    }
+TEST(OpLabel, TellsOpsFromNodesOfTheBackwardPassAndFromRangesOfTheProgram) {
+  const std::string evaluate = "autograd::engine::evaluate_function: ";
+  for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
+           {"MulBackward0, seq = 7", "op |MulBackward0 backward node 7"},
+           {"MulBackward0, op_id = 7", "op |MulBackward0 backward node"},
+           {"SplitWithSizesBackward27, seq = 0", "op |SplitWithSizesBackward27 backward node 0"},
+           {"MyFunctionBackward, seq=7", "op |MyFunctionBackward backward node 7"},
+           {"AddmmBackward, stashed seq = 7", "op |AddmmBackward backward node 7"},
+           {"AddmmBackward, stashed seq=7", "op |AddmmBackward backward node 7"},
+           {"torch::autograd::CopyBackwards, seq = 7", "op torch::autograd|CopyBackwards backward node 7"},
+           {"torch::autograd::AccumulateGrad, seq = 7", "op torch::autograd|AccumulateGrad backward node 7"},
+           {evaluate + "MulBackward0", "op |MulBackward0 backward node"},
+           {evaluate + "MulBackward0, seq = 7", "op |MulBackward0 backward node 7"},
+           {evaluate + "torch::autograd::AccumulateGrad, op_id = 7",
+            "op torch::autograd|AccumulateGrad backward node"},
+           {R"({"op":"LinearBackward0","module":"encoder","direction":"backward"})",
+            "marker encoder|LinearBackward0 backward node"},
+           // A node calls these, as ops of other libraries are called.
+           {"aten::convolution_backward, op_id = 7, sizes = [[2]]", "op aten|convolution_backward backward"},
+           {R"({"op":"aten::convolution_backward","args":[]})", "marker aten|convolution_backward backward"},
+           {"aten::_softmax_backward_data, seq = 7", "op aten|_softmax_backward_data backward 7"},
+           {"flash_attn::_flash_attn_backward, sizes = [[2]]", "op flash_attn|_flash_attn_backward backward"},
+           {"aten::backwardish, seq = 7", "op aten|backwardish 7"},
+           {"hackward, seq = 7", "op |hackward 7"},
+           {"MyFunction, seq = 3, op_id = 7", "op |MyFunction 3"},
+           {"my_op, op_id = 7, sizes = [[2]]", "op |my_op"},
+           {"torch_ext::op, op_id = 7", "op torch_ext|op"},
+           {R"({"op":"block:3"})", "marker |block:3"},
+           {R"({"op":"a::"})", "marker |a::"},
+           {R"({"op":"a:: "})", "marker |a:: "},
+           {"ncclAllReduce", "op nccl|ncclAllReduce"},
+           {"nccl:all_reduce", "op nccl|all_reduce"},
+           {"nccl:send 0->1, op_id = 7", "op nccl|send 0->1"},
+           {"layer:encoder.0", "layer encoder.0"}}) {
+    EXPECT_EQ(Describe(text), says) << text;
   }
-  for (const char* op : {"MyFunction, seq = 3, op_id = 7", "my_op, op_id = 7, sizes = [[2]]",
-                         "MulBackward0, op_id = 7", "torch_ext::op, op_id = 7"}) {
-    EXPECT_EQ(Parse(op).kind, OpLabel::Kind::kOp) << op;
+  const std::string deep(100000, '[');
+  for (const std::string& text :
+       std::vector<std::string>{"",
+                                "forward",
+                                "iteration 17",
+                                "Optimizer.step#SGD.step",
+                                "nccl",
+                                "nccl_ring",
+                                "::a",
+                                "MulBackward",
+                                "{'mod': ",
+                                "{}",
+                                "{\"op\":7}",
+                                "a, seq = x",
+                                "a, seq = 1 and more",
+                                "a, sizes = [[1]",
+                                "[[[[",
+                                ", seq = ",
+                                "a, seq = 12345678901234567890",
+                                "a, op_id = 12345678901234567890",
+                                "{\"op\":" + deep,
+                                "a, sizes = " + deep + "1" + std::string(100000, ']')}) {
+    EXPECT_EQ(Describe(text), "other " + text);
   }
-}
-
-TEST(OpLabel, CollectivesAreOpsOfNccl) {
-  for (const char* text : {"ncclAllReduce", "nccl:all_reduce", "nccl:send 0->1, op_id = 7"}) {
-    EXPECT_EQ(Parse(text).kind, OpLabel::Kind::kOp) << text;
-    EXPECT_EQ(Parse(text).description.module, "nccl") << text;
+  // PyTorch's observer writes ranges of record_function() with an operator id, but with neither tensors nor
+  // autograd's number.
+  for (const std::string name :
+       {"FSDP::pre_forward (encoder.block.18.layer.0)", "ProfilerStep#5", "backward"}) {
+    for (const char* rest : {", op_id = 7", ", op_id = 7, sizes = []", ", op_id = 7, sizes = [[]]"})
+      EXPECT_EQ(Describe(name + rest), "other " + name) << rest;
   }
-}
-
-TEST(OpLabel, DeepNestingIsNoLabel) {
-  EXPECT_EQ(Parse("{\"op\":" + std::string(100000, '[')).kind, OpLabel::Kind::kOther);
-  EXPECT_EQ(Parse("a, sizes = " + std::string(100000, '[') + std::string(100000, ']')).kind,
-            OpLabel::Kind::kOther);
 }
 
 }  // namespace

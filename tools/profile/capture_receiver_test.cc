@@ -1,29 +1,28 @@
 #include "tools/profile/capture_receiver.h"
 
+#include <string>
+#include <tuple>
+#include <vector>
+
 #include "gtest/gtest.h"
 
 namespace ott::profile {
 namespace {
 
-TEST(CapturePath, FirstProcessHasTheNameThatWasAskedFor) {
-  EXPECT_EQ(CapturePath("out/run.sqlite", -1, 1234, 0), "out/run.sqlite");
-  EXPECT_EQ(CapturePath("run", -1, 1234, 0), "run");
-}
-
-TEST(CapturePath, RankIsInTheName) {
-  EXPECT_EQ(CapturePath("out/run.sqlite", 3, 1234, 0), "out/run.rank_00003.sqlite");
-  EXPECT_EQ(CapturePath("out.d/run", 3, 1234, 0), "out.d/run.rank_00003");
-}
-
-TEST(CapturePath, FurtherProcessesHaveTheirIdsInTheName) {
-  EXPECT_EQ(CapturePath("run.sqlite", -1, 1234, 1), "run.pid_1234.sqlite");
-  EXPECT_EQ(CapturePath("run.sqlite", 3, 1234, 1), "run.rank_00003.pid_1234.sqlite");
-  EXPECT_EQ(CapturePath("run.sqlite", -1, 1234, 2), "run.pid_1234_2.sqlite");
-}
-
-TEST(CapturePath, HiddenFileHasNoExtension) {
-  EXPECT_EQ(CapturePath("out/.run", 0, 1, 0), "out/.run.rank_00000");
-  EXPECT_EQ(CapturePath(".run", 0, 1, 0), ".run.rank_00000");
+TEST(CapturePath, HasTheRankAndOfFurtherProcessesTheirIds) {
+  for (const auto& [output, rank, number, path] : std::vector<std::tuple<std::string, int, int, std::string>>{
+           {"out/run.sqlite", -1, 0, "out/run.sqlite"},
+           {"run", -1, 0, "run"},
+           {"out/run.sqlite", 3, 0, "out/run.rank_00003.sqlite"},
+           {"out.d/run", 0, 0, "out.d/run.rank_00000"},
+           {"run.sqlite", -1, 1, "run.pid_1234.sqlite"},
+           {"run.sqlite", 123456, 1, "run.rank_123456.pid_1234.sqlite"},
+           {"run.sqlite", -1, 2, "run.pid_1234_2.sqlite"},
+           // A hidden file has no extension.
+           {"out/.run", 0, 0, "out/.run.rank_00000"},
+           {".run", 0, 0, ".run.rank_00000"}}) {
+    EXPECT_EQ(CapturePath(output, rank, 1234, number), path);
+  }
 }
 
 }  // namespace
