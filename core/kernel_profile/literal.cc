@@ -27,7 +27,6 @@ bool Parse(JsonCursor& cursor, int depth, Literal* literal) {
       return cursor.List(parse_item);
     case '"':
     case '\'': {
-      literal->kind = Literal::Kind::kText;
       std::string_view raw;
       if (!cursor.String(&raw)) return false;
       UnescapeJson(raw, literal->text);

@@ -13,9 +13,9 @@
 namespace ott::kernels {
 
 struct Literal {
-  enum class Kind { kNone, kNumber, kText, kList, kMap };
+  enum class Kind { kOther, kNumber, kList, kMap };
 
-  Kind kind = Kind::kNone;
+  Kind kind = Kind::kOther;
   double number = 0;  // true and false are 1 and 0
   std::string text;
   std::vector<Literal> items;      // of a list or a tuple; a map's values

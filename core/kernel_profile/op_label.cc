@@ -44,7 +44,7 @@ bool ConsumeNumber(std::string_view* text, uint64_t* number) {
 }
 
 // A bracketed list, brackets within it included.
-bool ConsumeList(std::string_view* text, std::string_view* list) {
+bool ConsumeList(std::string_view* text) {
   int depth = 0;
   for (size_t i = 0; i < text->size(); ++i) {
     const char c = (*text)[i];
@@ -52,7 +52,6 @@ bool ConsumeList(std::string_view* text, std::string_view* list) {
     if (c == ']') --depth;
     if (depth == 0) {
       if (i == 0) return false;
-      *list = text->substr(0, i + 1);
       text->remove_prefix(i + 1);
       return true;
     }
@@ -63,17 +62,16 @@ bool ConsumeList(std::string_view* text, std::string_view* list) {
 // rest: what follows the name, from its comma on. *sizes: with ", sizes = " before them.
 bool ConsumeParts(std::string_view rest, std::string_view* sizes, uint64_t* sequence_number) {
   uint64_t op_id;
-  std::string_view list;
   while (!rest.empty()) {
     if (ConsumeSequencePrefix(&rest)) {
       if (!ConsumeNumber(&rest, sequence_number)) return false;
     } else if (ConsumePrefix(kOpId, &rest)) {
       if (!ConsumeNumber(&rest, &op_id)) return false;
     } else if (std::string_view part = rest; ConsumePrefix(kSizes, &rest)) {
-      if (!ConsumeList(&rest, &list)) return false;
+      if (!ConsumeList(&rest)) return false;
       *sizes = part.substr(0, part.size() - rest.size());
     } else if (ConsumePrefix(", input_op_ids = ", &rest)) {
-      if (!ConsumeList(&rest, &list)) return false;
+      if (!ConsumeList(&rest)) return false;
     } else {
       return false;
     }

@@ -6,8 +6,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/tensor/dtype.h"
 
 namespace ott::kernels {
 namespace {
@@ -15,6 +18,33 @@ namespace {
 using ::testing::ElementsAre;
 
 OpLabel Parse(const std::string& text) { return ParseLabel(SplitLabel(text)); }
+
+// Returns "KIND MODULE|OP", or the text of what is no op, and what else there is of a label.
+std::string Describe(const std::string& text) {
+  const LabelParts parts = SplitLabel(text);
+  const OpLabel label = ParseLabel(parts);
+  const bool is_op = label.kind == OpLabel::Kind::kOp || label.kind == OpLabel::Kind::kMarker;
+  const char* const kinds[] = {"other ", "marker ", "op ", "layer ", "trace ", "module "};
+  return absl::StrCat(
+      kinds[static_cast<int>(label.kind)],
+      is_op ? absl::StrCat(label.description.module, "|", label.description.op) : label.text,
+      label.direction == OpDirection::kBackward ? " backward" : "", label.is_backward_node ? " node" : "",
+      label.source.empty() ? "" : " at ", label.source,
+      parts.sequence_number == kNoSequenceNumber ? "" : absl::StrCat(" ", parts.sequence_number));
+}
+
+// Returns "NAME@POSITION TYPE[SHAPE]" of tensors, and the numbers and the text of other arguments.
+std::vector<std::string> Arguments(const std::string& text) {
+  std::vector<std::string> all;
+  for (const OpArgument& argument : Parse(text).description.arguments) {
+    const std::string of_tensor = absl::StrCat(argument.dtype ? std::string(ott::Name(*argument.dtype)) : "",
+                                               "[", absl::StrJoin(argument.shape, ","), "]");
+    all.push_back(absl::StrCat(argument.name, "@", argument.position, " ",
+                               argument.is_tensor ? of_tensor : "", absl::StrJoin(argument.numbers, ","),
+                               argument.text));
+  }
+  return all;
+}
 
 TEST(OpLabel, EveryCombinationOfPyTorchsPartsIsTakenApart) {
   // The parts in any order, each there or not.
@@ -53,71 +83,29 @@ TEST(OpLabel, WhatVariesFromCallToCallIsNoPartOfWhatRecurs) {
   EXPECT_EQ(parts.sequence_number, 2);
 }
 
-TEST(OpLabel, ListsOfTensorsShareAPosition) {
-  const OpLabel label = Parse("aten::cat, sizes = [[[2, 3], [4, 3]], [], [5]]");
-  const auto& arguments = label.description.arguments;
-  ASSERT_EQ(arguments.size(), 3);
-  EXPECT_THAT(arguments[1].shape, ElementsAre(4, 3));
-  EXPECT_EQ(arguments[0].position, 0);
-  EXPECT_EQ(arguments[1].position, 0);
-  EXPECT_EQ(arguments[2].position, 2);
+TEST(OpLabel, TellsAllArguments) {
+  // Lists of tensors share a position.
+  EXPECT_THAT(Arguments("aten::cat, sizes = [[[2, 3], [4, 3]], [], [5]]"),
+              ElementsAre("@0 [2,3]", "@0 [4,3]", "@2 [5]"));
   // Neither below 0, nor beyond any memory, nor a list, nor a text is a size.
-  EXPECT_THAT(Parse("aten::cat, sizes = [[-1], [1e16], [2, [3]], ['4'], [1e15]]").description.arguments,
-              ElementsAre(testing::Field(&OpArgument::position, 4)));
-}
-
-TEST(OpLabel, OursTellsDTypesAttributesAndTheLine) {
-  const OpLabel label = Parse(
+  EXPECT_THAT(Arguments("aten::cat, sizes = [[-1], [1e16], [2, [3]], ['4'], [1e15]]"),
+              ElementsAre("@4 [1000000000000000]"));
+  const std::string ours =
       R"({"op":"linear","module":"encoder.0","args":[{"name":"input","dtype":"float32","shape":[32,128],)"
-      R"("strides":[128,1],"device":"cuda:0"},{"name":"eps","value":1e-5}],"attributes":{"stride":[1,2],"groups":1},)"
-      R"("direction":"backward","seq":12,"source":"train.cc:42"})");
-  EXPECT_EQ(label.kind, OpLabel::Kind::kMarker);
-  EXPECT_EQ(label.description.op, "linear");
-  EXPECT_EQ(label.description.module, "encoder.0");
-  EXPECT_EQ(label.direction, OpDirection::kBackward);
-  EXPECT_EQ(label.source, "train.cc:42");
-  const auto& arguments = label.description.arguments;
-  ASSERT_EQ(arguments.size(), 4);
-  EXPECT_TRUE(arguments[0].is_tensor);
-  EXPECT_EQ(arguments[0].dtype, DType::kFloat32);
-  EXPECT_THAT(arguments[1].numbers, ElementsAre(1e-5));
-  EXPECT_EQ(arguments[2].name, "stride");
-  EXPECT_THAT(arguments[2].numbers, ElementsAre(1, 2));
-}
-
-TEST(OpLabel, PyProfsMarkersAreRead) {
-  const OpLabel op = Parse(
+      R"("strides":[128,1],"device":"cuda:0"},{"name":"eps","value":1e-5},{"name":"neither"},{"name":"x","shape":7},)"
+      R"({"name":"list","value":[{"name":"of","dtype":"int8","shape":[2]},{"shape":[3]},4]},)"
+      R"({"name":"pairs","value":[1,[2]]},{"name":"map","value":{"a":1}},{"name":"how","value":"sum"}],)"
+      R"("attributes":{"stride":[1,2],"groups":1},"direction":"backward","seq":12,"source":"train.cc:42"})";
+  EXPECT_EQ(Describe(ours), "marker encoder.0|linear backward at train.cc:42 12");
+  EXPECT_THAT(Arguments(ours),
+              ElementsAre("input@0 float32[32,128]", "eps@1 1e-05", "of@4 int8[2]", "@4 [3]", "list@4 ",
+                          "pairs@5 ", "map@6 ", "how@7 sum", "stride@-1 1,2", "groups@-1 1"));
+  const std::string of_pyprof =
       "{'mod': 'torch.nn.functional', 'op': 'linear', 'args': [{'name': '', 'type': 'tensor', 'shape': (32, "
       "128), 'dtype': 'float16'}, {'name': 'p', 'type': 'float', 'value': inf}, {'name': 'training', 'type': "
-      "'bool', 'value': True}], 'direction': 'bprop'}");
-  EXPECT_EQ(op.direction, OpDirection::kBackward);
-  EXPECT_EQ(op.kind, OpLabel::Kind::kMarker);
-  EXPECT_EQ(op.description.module, "torch.nn.functional");
-  ASSERT_EQ(op.description.arguments.size(), 3);
-  EXPECT_THAT(op.description.arguments[0].shape, ElementsAre(32, 128));
-  EXPECT_EQ(op.description.arguments[0].dtype, DType::kFloat16);
-  EXPECT_THAT(op.description.arguments[2].numbers, ElementsAre(1));
-
-  const OpLabel trace = Parse("{'traceMarker': ['train.py:12', 'model.py:7']}");
-  EXPECT_EQ(trace.kind, OpLabel::Kind::kTrace);
-  EXPECT_EQ(trace.source, "train.py:12,model.py:7");
-
-  const OpLabel module = Parse("{'mod': 'Linear', 'strRepr': \"Linear(in='a')\"}");
-  EXPECT_EQ(module.kind, OpLabel::Kind::kModule);
-  EXPECT_EQ(module.text, "Linear");
-}
-
-// Returns "KIND MODULE|OP", and what else there is of a label, or the text of what is no op.
-std::string Describe(const std::string& text) {
-  const LabelParts parts = SplitLabel(text);
-  const OpLabel label = ParseLabel(parts);
-  const bool is_op = label.kind == OpLabel::Kind::kOp, is_marker = label.kind == OpLabel::Kind::kMarker;
-  if (!is_op && !is_marker)
-    return absl::StrCat(label.kind == OpLabel::Kind::kLayer ? "layer " : "other ", label.text);
-  return absl::StrCat(
-      is_op ? "op " : "marker ", label.description.module, "|", label.description.op,
-      label.direction == OpDirection::kBackward ? " backward" : "", label.is_backward_node ? " node" : "",
-      parts.sequence_number == kNoSequenceNumber ? "" : absl::StrCat(" ", parts.sequence_number));
+      "'bool', 'value': True}], 'direction': 'bprop'}";
+  EXPECT_EQ(Describe(of_pyprof), "marker torch.nn.functional|linear backward");
+  EXPECT_THAT(Arguments(of_pyprof), ElementsAre("@0 float16[32,128]", "p@1 inf", "training@2 1"));
 }
 
 TEST(OpLabel, TellsOpsFromNodesOfTheBackwardPassAndFromRangesOfTheProgram) {
@@ -144,6 +132,8 @@ TEST(OpLabel, TellsOpsFromNodesOfTheBackwardPassAndFromRangesOfTheProgram) {
            {"flash_attn::_flash_attn_backward, sizes = [[2]]", "op flash_attn|_flash_attn_backward backward"},
            {"aten::backwardish, seq = 7", "op aten|backwardish 7"},
            {"hackward, seq = 7", "op |hackward 7"},
+           {"aten::bincount, seq = 7", "op aten|bincount 7"},
+           {"17, seq = 3", "op |17 3"},
            {"MyFunction, seq = 3, op_id = 7", "op |MyFunction 3"},
            {"my_op, op_id = 7, sizes = [[2]]", "op |my_op"},
            {"torch_ext::op, op_id = 7", "op torch_ext|op"},
@@ -153,33 +143,22 @@ TEST(OpLabel, TellsOpsFromNodesOfTheBackwardPassAndFromRangesOfTheProgram) {
            {"ncclAllReduce", "op nccl|ncclAllReduce"},
            {"nccl:all_reduce", "op nccl|all_reduce"},
            {"nccl:send 0->1, op_id = 7", "op nccl|send 0->1"},
-           {"layer:encoder.0", "layer encoder.0"}}) {
+           {"layer:encoder.0", "layer encoder.0"},
+           {"layer:", "layer "},
+           {"{'traceMarker': ['train.py:12', 'model.py:7']}", "trace  at train.py:12,model.py:7"},
+           {"{'mod': 'Linear', 'strRepr': \"Linear(in='a')\"}", "module Linear"}}) {
     EXPECT_EQ(Describe(text), says) << text;
   }
   const std::string deep(100000, '[');
-  for (const std::string& text :
-       std::vector<std::string>{"",
-                                "forward",
-                                "iteration 17",
-                                "Optimizer.step#SGD.step",
-                                "nccl",
-                                "nccl_ring",
-                                "::a",
-                                "MulBackward",
-                                "{'mod': ",
-                                "{}",
-                                "{\"op\":7}",
-                                "a, seq = x",
-                                "a, seq = 1 and more",
-                                "a, sizes = [[1]",
-                                "[[[[",
-                                ", seq = ",
-                                "a, seq = 12345678901234567890",
-                                "a, op_id = 12345678901234567890",
-                                "{\"op\":" + deep,
-                                "a, sizes = " + deep + "1" + std::string(100000, ']')}) {
-    EXPECT_EQ(Describe(text), "other " + text);
-  }
+  std::vector<std::string> others = absl::StrSplit(
+      R"(|forward|iteration 17|Optimizer.step#SGD.step|nccl|nccl_ring|::a|MulBackward|{'mod': |{}|{"op":7}|)"
+      R"({"op":"a"} x| {"op":"a"}|{"op":"a","seq":1x}|[[[[|a, seq = x|a, seq = 1 and more|a, sizes = [[1]|)"
+      R"(a, sizes = [[1e999]]|a, sizes = , seq = 3|, seq = |a, seq = 12345678901234567890|)"
+      "a, op_id = 12345678901234567890",
+      '|');
+  others.push_back("{\"op\":" + deep);
+  others.push_back("a, sizes = " + deep + "1" + std::string(100000, ']'));
+  for (const std::string& text : others) EXPECT_EQ(Describe(text), "other " + text);
   // PyTorch's observer writes ranges of record_function() with an operator id, but with neither tensors nor
   // autograd's number.
   for (const std::string name :

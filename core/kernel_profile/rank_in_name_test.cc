@@ -13,10 +13,11 @@ TEST(RankInName, FollowsTheLastRankOfTheFilesNameThatHasANumber) {
                                                {"rank_00003.json", 3},
                                                {"rank-12.pt.trace.json", 12},
                                                {"trace.rank.7.json", 7},
-                                               {"rank1_rank2", 2},
+                                               {"rank1_rank0", 0},
                                                {"rank1_rank", 1},
                                                {"rank4.of_rank_x", 4},
                                                {"crank", -1},
+                                               {"abc7", -1},
                                                {"rank__3", -1},
                                                {"rank_-3", -1},
                                                {"rank2_rank_-3", 2},
@@ -30,7 +31,7 @@ TEST(RankInName, FollowsTheLastRankOfTheFilesNameThatHasANumber) {
                                                {"1-TP-3-PP-0", -1},
                                                {"1-TP-3-DP-0", -1},
                                                {"1-TP-x", -1},
-                                               {"rank5-TP-3", 5},
+                                               {"rank0-TP-3", 0},
                                                {"a-TP-0/1-TP-4", 4}};
   for (const auto& [name, rank] : names) EXPECT_EQ(RankInName(name), rank) << name;
 }
