@@ -220,7 +220,6 @@ void CaptureEvents::AddTo(bool with_ranges, Trace& trace) const {
   std::unordered_set<uint32_t> launches;
   for (const Activity& activity : ActivitiesWithin(trace.info)) {
     TraceEvent event;
-    event.process = trace.info.rank();
     event.category = "device";
     event.track = activity.track;
     event.start = activity.start;
@@ -262,7 +261,6 @@ void CaptureEvents::AddTo(bool with_ranges, Trace& trace) const {
       if (within && launches.insert(activity.launch).second) {
         const kernels::Profile::Thread& thread = profile_.threads[launch.thread];
         TraceEvent call;
-        call.process = event.process;
         call.category = "launch";
         call.name = "launch";
         call.track = LaunchTrack(thread.tid);
@@ -290,7 +288,6 @@ void CaptureEvents::AddRanges(Trace& trace) const {
              is_main ? 0 : thread.tid, trace);
     for (const kernels::Profile::Range& range : thread.ranges) {
       TraceEvent event;
-      event.process = trace.info.rank();
       const kernels::OpLabel& label = profile_.labels[range.label];
       event.name = NameOf(label);
       event.category = CategoryOf(label);

@@ -12,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/kineto/traces_for_test.h"
 #include "ott/questions/kernels/capture_for_test.h"
 #include "tools/trace/read_run_traces.h"
 #include "tools/trace/trace_report.h"
@@ -58,9 +60,11 @@ kernels::CaptureSql SqlForTest(int64_t begin = kCaptureBegin, const std::string&
       std::to_string(begin) + "," + monotonic + ");");
 }
 
-// A gemm at 500 of the window for 100, launched at 200.
+// A gemm at 500 of the window for 100, launched at 200 in a range that the run's own trace tells of.
 kernels::CaptureSql SqlWithKernel(int64_t pid) {
-  return SqlForTest().Kernel(pid, pid, kAhead + 200, kAhead + 500, 100, "gemm", 1);
+  return SqlForTest()
+      .Range(pid, pid, kAhead + 100, kAhead + 600, "forward")
+      .Kernel(pid, pid, kAhead + 200, kAhead + 500, 100, "gemm", 1);
 }
 
 class CaptureEventsTest : public RunWithTraces {
@@ -86,6 +90,7 @@ class CaptureEventsTest : public RunWithTraces {
         }
         std::string text = absl::StrCat(event.process, " ", track, ": ", std::string(event.name), " ",
                                         event.start, "+", event.duration, " ", std::string(event.args));
+        if (event.category != "device" && event.category != "launch") text += event.category;
         if (event.type == TraceEvent::Type::kOverlappingSlice) text += " overlaps";
         if (event.flow != TraceEvent::Flow::kNone) {
           text += event.flow == TraceEvent::Flow::kStart ? " ->" : " <-";
@@ -233,6 +238,11 @@ TEST_F(CaptureEventsTest, EmptyCaptureAloneIsAnError) {
 TEST_F(CaptureEventsTest, CaptureWithoutDeviceActivitySaysSo) {
   EXPECT_THAT(Join(SqlForTest().Range(100, 100, 1, 2, "a").Write("host.sqlite")), IsEmpty());
   EXPECT_THAT(notes_, ElementsAre(HasSubstr("has no kernels, memory copies or memsets")));
+  const std::string pid = std::to_string(kernels::GlobalTid(100, 0));
+  Join(SqlForTest()
+           .Sql("INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (10560, 10580, 0, 7, NULL, " + pid + ", 32);")
+           .Write("memset.sqlite"));
+  EXPECT_THAT(notes_, IsEmpty());
 }
 
 TEST_F(CaptureEventsTest, CaptureOfAnotherTimeSaysSo) {
@@ -261,15 +271,27 @@ TEST_F(CaptureEventsTest, TablesMayBeMissing) {
 TEST_F(CaptureEventsTest, CaptureAloneIsATraceWithItsRanges) {
   const std::string path = SqlForTest()
                                .Range(100, 100, 5, 50, "linear, seq = 3, sizes = [[2, 2]]")
+                               .Range(100, 100, 6, 7, kernels::kLinear)
+                               .Range(100, 100, 8, 9, "{'traceMarker': ['a.py:1']}")
+                               .Range(100, 100, 51, 60, "ProfilerStep#3")
+                               .Range(150, 150, 52, 53, "forward")
                                .Kernel(100, 100, 10, 20, 10, "gemm", 1)
                                .Kernel(200, 201, 15, 30, 10, "relu", 2, 1)
                                .Write("alone.sqlite");
-  EXPECT_THAT(Visit(path),
-              UnorderedElementsAre("0 thread 100: linear 0+45 ", "0 launches of thread 100: launch 5+1  ->0",
-                                   HasSubstr("0 GPU 0, stream 7: gemm 15+10"),
-                                   "1 launches of thread 201: launch 10+1  ->1",
-                                   HasSubstr("1 GPU 1, stream 7: relu 25+10")));
+  // A process without kernels comes after those with them.
+  EXPECT_THAT(
+      Visit(path),
+      UnorderedElementsAre(
+          "0 thread 100: linear 0+45 nvtx", "0 thread 100: linear 1+1 nvtx", "0 thread 100: a.py:1 3+1 nvtx",
+          "0 thread 100: ProfilerStep#3 46+9 step", "0 launches of thread 100: launch 5+1  ->0",
+          HasSubstr("0 GPU 0, stream 7: gemm 15+10"), "1 launches of thread 201: launch 10+1  ->1",
+          HasSubstr("1 GPU 1, stream 7: relu 25+10"), "2 thread 150: forward 47+1 nvtx"));
   EXPECT_THAT(notes_, IsEmpty());
+  const std::string of_torch = run_dir_ + "/torch.json";
+  ASSERT_TRUE(WriteFileAtomically(of_torch, kineto::RankTraceForTest(0, 0, 300)).ok());
+  EXPECT_THAT(Visit(of_torch), testing::IsSupersetOf({"0 thread 1: ProfilerStep#0 0+9000000 step",
+                                                      "0 thread 1: mm 10000+50000 op",
+                                                      "0 thread 1: record_param_comms 80000+20000 nvtx"}));
 }
 
 TEST_F(CaptureEventsTest, CapturesOfOneMachineHaveOneClock) {
@@ -280,15 +302,18 @@ TEST_F(CaptureEventsTest, CapturesOfOneMachineHaveOneClock) {
   // The time of day was read a little late.
   const std::string second = capture("one.rank_00001.sqlite", 101, kCaptureBegin + 25, "7020");
   EXPECT_THAT(Visit(first, {{second}, {}}),
-              ElementsAre("0 thread 100: step 0+50 ", "1 thread 101: step 20+50 "));
+              ElementsAre("0 thread 100: step 0+50 nvtx", "1 thread 101: step 20+50 nvtx"));
   EXPECT_THAT(notes_, IsEmpty());
   for (const std::string monotonic : {"12007020", "NULL"}) {
     const std::string other = capture("other.rank_00001.sqlite", 101, kCaptureBegin + 25, monotonic);
     EXPECT_THAT(Visit(first, {{other}, {}}),
-                ElementsAre("0 thread 100: step 0+50 ", "1 thread 101: step 25+50 "));
+                ElementsAre("0 thread 100: step 0+50 nvtx", "1 thread 101: step 25+50 nvtx"));
     EXPECT_THAT(notes_, ElementsAre(HasSubstr("one.rank_00000.sqlite: its clock was not compared"),
                                     HasSubstr("other.rank_00001.sqlite: its clock was not compared")));
   }
+  // An offset that is given goes before all that the files say.
+  EXPECT_THAT(Visit(first, {{second}, kCaptureBegin}),
+              ElementsAre("0 thread 100: step 0+50 nvtx", "1 thread 101: step 0+50 nvtx"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <random>
 #include <string>
@@ -15,17 +16,21 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/kineto/traces_for_test.h"
+#include "ott/questions/kernels/capture_for_test.h"
 #include "tools/trace/traces_for_test.h"
 
 namespace ott::trace {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class JoinTracesTest : public RunWithTraces {
  protected:
@@ -70,13 +75,21 @@ TEST_F(JoinTracesTest, TracesOfTorchProfilerAreAlignedByTheirCollectives) {
   const std::vector<std::string> paths = {run_dir_ + "/a.json", run_dir_ + "/b.json"};
   ASSERT_TRUE(WriteFileAtomically(paths[0], kineto::RankTraceForTest(0, 0, 300)).ok());
   ASSERT_TRUE(WriteFileAtomically(paths[1], kineto::RankTraceForTest(1, 300, 300, 2'000'000)).ok());
-  absl::StatusOr<RunTraces> traces = RunTraces::Find(paths, {}, {});
+  // A capture beside a rank's trace has its clock.
+  const std::string beside = kernels::CaptureSql()
+                                 .Sql(
+                                     "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER);"
+                                     "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (2000000000);")
+                                 .Range(7, 7, 1'700'000, 1'900'000, "beside")
+                                 .Write("beside.sqlite");
+  absl::StatusOr<RunTraces> traces = RunTraces::Find(paths, {}, {{"1=" + beside}, {}});
   ASSERT_TRUE(traces.ok()) << traces.status();
   const std::string joined = run_dir_ + "/joined.json";
   ASSERT_TRUE(JoinTraces(*traces, joined, 0).ok());
   const Trace trace = *ReadTrace(joined);
   std::vector<int64_t> starts, ends;
   for (const TraceEvent& event : trace.events) {
+    EXPECT_TRUE(event.name != "beside" || event.start == 700'000) << event.start;
     if (event.name.substr(0, 4) != "nccl") continue;
     starts.push_back(event.start);
     ends.push_back(event.start + event.duration);
@@ -84,7 +97,7 @@ TEST_F(JoinTracesTest, TracesOfTorchProfilerAreAlignedByTheirCollectives) {
   ASSERT_EQ(starts.size(), 10U);
   EXPECT_EQ(starts[5] - starts[0], 300'000);
   EXPECT_EQ(ends[5], ends[0]);
-  EXPECT_EQ(traces->RankTraces().size(), 2U);
+  EXPECT_EQ(traces->RankTraces().size(), 3U);
   EXPECT_FALSE(RunTraces::Find({paths[0], run_dir_}, {}, {}).ok());
 }
 
@@ -177,7 +190,7 @@ TEST_F(JoinTracesTest, OfAnyWindowsEventsAreWhereTheirClocksSayAndWithinWhatIsSe
         if (below(3) == 0) info.clear_clock();
         std::vector<TraceEvent> events;
         for (const char* const name : {"a", "b", "c", "d"})
-          events.push_back(SliceForTest(name, 2 * kUnit * below(6), 2 * kUnit * below(2)));
+          events.push_back(SliceForTest(name, 2 * kUnit * below(6), 2 * kUnit * below(6)));
         Write(info, events, window);
         if (!selection.ranks.empty() && selection.ranks.count(rank) == 0) continue;
         windows.emplace_back(info, events);
@@ -226,11 +239,15 @@ TEST_F(JoinTracesTest, ShortestSlicesAreLeftOutToStayBelowASize) {
   TraceEvent mark = SliceForTest("mark", 5, 0);
   mark.type = TraceEvent::Type::kMark;
   events.push_back(mark);
+  mark.type = TraceEvent::Type::kCounter;
+  mark.name = "counter";
+  events.push_back(mark);
   for (int i = 0; i < 1000; ++i) events.push_back(SliceForTest("slice", i * 100, 1 + i % 64));
   Write(InfoForTest(0, 0, 0, 0), events);
   Write(InfoForTest(1, 0, 0, 0), events);
   const size_t all = Join().size();
-  EXPECT_EQ(all, 2002);
+  EXPECT_EQ(all, 2004);
+  EXPECT_EQ(joined_.num_events, all);
   const auto whole = static_cast<int64_t>(std::filesystem::file_size(run_dir_ + "/joined.json"));
   EXPECT_EQ(Join({}, 2 * whole).size(), all);
   EXPECT_EQ(joined_.num_left_out, 0);
@@ -238,7 +255,8 @@ TEST_F(JoinTracesTest, ShortestSlicesAreLeftOutToStayBelowASize) {
   EXPECT_LE(static_cast<int64_t>(std::filesystem::file_size(run_dir_ + "/joined.json")), whole / 2);
   EXPECT_GT(left.size(), all / 3);
   EXPECT_EQ(static_cast<int64_t>(all - left.size()), joined_.num_left_out);
-  EXPECT_THAT(left, Contains("1 mark 5+0"));
+  EXPECT_EQ(left.size(), joined_.num_events);
+  EXPECT_THAT(left, AllOf(Contains("1 mark 5+0"), Contains("1 counter 5+0")));
   EXPECT_THAT(left, Contains(HasSubstr("+64")));
   EXPECT_THAT(left, Not(Contains(HasSubstr("+1"))));
 }
@@ -253,28 +271,18 @@ TEST_F(JoinTracesTest, WhereNotEvenMarksFitAllIsLeftOut) {
   EXPECT_EQ(joined_.shortest, 65);
 }
 
-TEST_F(JoinTracesTest, SizeForWhichNotEvenNamesFitIsRefused) {
-  Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 10, 5)});
-  absl::StatusOr<RunTraces> traces = RunTraces::Find(run_dir_, {});
-  EXPECT_EQ(JoinTraces(*traces, run_dir_ + "/joined.json", 10).status().code(),
-            absl::StatusCode::kInvalidArgument);
-}
-
-TEST_F(JoinTracesTest, PerfettoStaysBelowTheSizeToo) {
+TEST_F(JoinTracesTest, PerfettoStaysBelowTheSizeTooOrIsRefusedIfNotEvenNamesFit) {
   std::vector<TraceEvent> events = {SliceForTest("long", 0, 1'000'000)};
   for (int i = 0; i < 1000; ++i) events.push_back(SliceForTest("slice", i * 100, 1 + i % 64));
-  Write(InfoForTest(0, 0, 0, 0), events);
+  TraceInfo info = InfoForTest(0, 0, 0, 0);
+  info.set_host(std::string(5000, 'n'));
+  Write(info, events);
   absl::StatusOr<RunTraces> traces = RunTraces::Find(run_dir_, {});
   const std::string path = run_dir_ + "/joined.perfetto-trace";
+  EXPECT_EQ(JoinTraces(*traces, path, 5'000).status().code(), absl::StatusCode::kInvalidArgument);
   ASSERT_TRUE(JoinTraces(*traces, path, 20'000).ok());
   EXPECT_LE(std::filesystem::file_size(path), 20'000);
   EXPECT_GT(std::filesystem::file_size(path), 10'000);
-}
-
-TEST_F(JoinTracesTest, MissingRankIsNamed) {
-  Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 10, 5)});
-  EXPECT_THAT(Join(), ElementsAre("0 a 10+5"));
-  EXPECT_THAT(info_.notes(), ElementsAre(HasSubstr("rank 1: no trace in")));
 }
 
 TEST_F(JoinTracesTest, OfAJobThatWasStartedAgainTheLatestStartIsWhole) {
@@ -292,35 +300,65 @@ TEST_F(JoinTracesTest, OfAJobThatWasStartedAgainTheLatestStartIsWhole) {
 
 TEST_F(JoinTracesTest, OfATruncatedFileWholeEventsAreKeptAndTheCutIsShown) {
   Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 10, 5)});
-  Write(InfoForTest(1, 0, 0, 0), {SliceForTest("whole", 10, 5), SliceForTest("cut", 20, 5)});
+  Write(InfoForTest(1, 0, 0, 0),
+        {SliceForTest("whole", 5, 50), SliceForTest("within", 10, 5), SliceForTest("cut", 20, 5)});
   std::filesystem::resize_file(TracePath(1), std::filesystem::file_size(TracePath(1)) - 10);
-  EXPECT_THAT(Join(), ElementsAre("0 a 10+5", "1 whole 10+5", HasSubstr("truncated at byte")));
+  // A size that is limited takes another look at it, which is noted once.
+  EXPECT_THAT(Join({}, 1 << 20), ElementsAre("0 a 10+5", "1 whole 5+50", "1 within 10+5",
+                                             AllOf(HasSubstr("truncated at byte"), EndsWith(" 55+0"))));
   EXPECT_THAT(info_.notes(), ElementsAre(HasSubstr(TracePath(1))));
 }
 
-TEST_F(JoinTracesTest, DamagedFileCostsOnlyItsRank) {
-  Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 10, 5)});
-  Write(InfoForTest(1, 0, 0, 0), {SliceForTest("a", 10, 5)});
-  std::filesystem::resize_file(TracePath(1), 0);
-  EXPECT_THAT(Join(), ElementsAre("0 a 10+5"));
-  EXPECT_THAT(info_.notes(), Contains(HasSubstr(TracePath(1))));
+TEST_F(JoinTracesTest, WhatIsMissingOfARankIsNamed) {
+  const std::string path = TracePath(1);
+  struct Case {
+    std::function<void()> damage;
+    bool is_lost;
+    std::string note;
+  };
+  for (const auto& [damage, is_lost, note] :
+       std::vector<Case>{{[&] { std::filesystem::remove(path); }, true, "rank 1: no trace in "},
+                         {[&] { std::filesystem::resize_file(path, 0); }, true, path},
+                         {[&] { std::filesystem::rename(TracePath(0, 2), path); }, true,
+                          path + ": says it is rank 0's; was it copied here?"},
+                         {[&] {
+                            TraceInfo info = InfoForTest(1, 0, 0, 0);
+                            info.set_num_lost_events(12);
+                            Write(info, {SliceForTest("a", 10, 5)});
+                          },
+                          false, path + ": 12 events did not fit into their threads' buffers"}}) {
+    for (const int rank : {0, 1}) Write(InfoForTest(rank, 0, 0, 0), {SliceForTest("a", 10, 5)});
+    Write(InfoForTest(0, 0, 0, 0), {SliceForTest("b", 10, 5)}, 2);
+    damage();
+    std::filesystem::remove(TracePath(0, 2));
+    std::vector<std::string> left = {"0 a 10+5"};
+    if (!is_lost) left.push_back("1 a 10+5");
+    EXPECT_EQ(Join(), left);
+    EXPECT_THAT(info_.notes(), ElementsAre(StartsWith(note)));
+  }
+  TraceSelection selection;
+  selection.ranks = {0, 7};
+  EXPECT_THAT(Join(selection), ElementsAre("0 a 10+5"));
+  EXPECT_THAT(info_.notes(), ElementsAre("rank 7: the run has no such rank"));
 }
 
-TEST_F(JoinTracesTest, TraceOfAnotherRankIsNotTaken) {
+TEST_F(JoinTracesTest, TracesOfTorchProfilerAreTakenOfARunThatHasNoneOfItsOwn) {
+  const auto path = [&](int rank) {
+    return RankDirectory(run_dir_, rank) + "/torch.rank_0000" + std::to_string(rank) + ".json";
+  };
+  for (const int rank : {0, 1}) {
+    ASSERT_TRUE(MakeDirectories(RankDirectory(run_dir_, rank)).ok());
+    ASSERT_TRUE(WriteFileAtomically(path(rank), kineto::RankTraceForTest(rank, 0, 300)).ok());
+  }
+  EXPECT_EQ(Join().size(), 70);
+  EXPECT_THAT(info_.notes(), IsEmpty());
   Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 10, 5)});
-  Write(InfoForTest(1, 0, 0, 0), {SliceForTest("a", 10, 5)});
-  std::filesystem::copy_file(TracePath(0), TracePath(1), std::filesystem::copy_options::overwrite_existing);
   EXPECT_THAT(Join(), ElementsAre("0 a 10+5"));
-  EXPECT_THAT(info_.notes(), ElementsAre(HasSubstr("says it is rank 0's")));
-}
-
-TEST_F(JoinTracesTest, LostEventsAreNamed) {
-  TraceInfo info = InfoForTest(0, 0, 0, 0);
-  info.set_num_lost_events(12);
-  Write(info, {SliceForTest("a", 10, 5)});
-  Write(InfoForTest(1, 0, 0, 0), {});
-  Join();
-  EXPECT_THAT(info_.notes(), ElementsAre(HasSubstr("12 events did not fit")));
+  EXPECT_THAT(info_.notes(), ElementsAre("rank 1: no trace in " + RankDirectory(run_dir_, 1)));
+  std::filesystem::remove(TracePath(0));
+  ASSERT_TRUE(WriteFileAtomically(path(1), "{").ok());
+  EXPECT_EQ(Join().size(), 35);
+  EXPECT_THAT(info_.notes(), ElementsAre(HasSubstr(path(1))));
 }
 
 TEST_F(JoinTracesTest, OtherFoldersAndRunsWithoutTracesAreErrors) {

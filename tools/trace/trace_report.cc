@@ -132,7 +132,6 @@ void TraceReport::AddTrack(const TraceEvent* begin, const TraceEvent* end, Range
       range.exclusive += event->duration;
       continue;
     }
-    if (!open.empty()) open.back().accounted = event->start;
     open.push_back({&range, std::move(name), event->start + event->duration, event->start});
   }
   advance(std::numeric_limits<int64_t>::max());
