@@ -88,7 +88,7 @@ class CaptureSessionTest : public ::testing::Test {
   StreamWriter names_{nullptr, 0}, thread_{nullptr, 0}, other_thread_{nullptr, 0};
 };
 
-TEST_F(CaptureSessionTest, RangeWhosePopWasDroppedEndsNowhereAndDisturbsNoOther) {
+TEST_F(CaptureSessionTest, RangeWhosePopOrPushWasDroppedDisturbsNoOther) {
   BeThread(thread_, 11);
   Push(thread_, 1, 0, "outer");
   Push(thread_, 2, 1, "lost its pop");
@@ -96,19 +96,14 @@ TEST_F(CaptureSessionTest, RangeWhosePopWasDroppedEndsNowhereAndDisturbsNoOther)
   Push(thread_, 10, 0, "lost its pop too");
   Push(thread_, 12, 0, "next");
   Pop(thread_, 13, 0);
-  EXPECT_EQ(session_->Finish().num_ranges, 4);
+  // The pops of pushes that were dropped are no other range's.
+  Push(thread_, 21, 0, "last");
+  Pop(thread_, 22, 1);
+  Pop(thread_, 23, 0);
+  Pop(thread_, 24, 0);
+  EXPECT_EQ(session_->Finish().num_ranges, 5);
   EXPECT_THAT(Ranges(), ElementsAre("outer|1|9|11", "lost its pop|2|-|11", "lost its pop too|10|-|11",
-                                    "next|12|13|11"));
-}
-
-TEST_F(CaptureSessionTest, PopOfADroppedPushIsNoRangesEnd) {
-  BeThread(thread_, 11);
-  Push(thread_, 1, 0, "outer");
-  Pop(thread_, 2, 1);
-  Pop(thread_, 3, 0);
-  Pop(thread_, 4, 0);
-  session_->Finish();
-  EXPECT_THAT(Ranges(), ElementsAre("outer|1|3|11"));
+                                    "next|12|13|11", "last|21|23|11"));
 }
 
 TEST_F(CaptureSessionTest, OpenRangesAreInTheFileAtAFlushAndGetTheirEndsLater) {
@@ -268,6 +263,24 @@ TEST_F(CaptureSessionTest, EveryNumberOfARecordIsInTheColumnOfItsName) {
                   "ab000000-0000-0000-0000-000000000000"));
   EXPECT_THAT(Query(path_, "SELECT gpuId, cudaId, pid, numMultiprocessors FROM TARGET_INFO_CUDA_DEVICE"),
               ElementsAre("4|4|10|5"));
+}
+
+TEST_F(CaptureSessionTest, TheFileSaysWhatWasCapturedAndWhen) {
+  Push(thread_, 5, 0, "range");
+  session_->Finish();
+  EXPECT_THAT(Query(path_, "SELECT utcEpochNs, utcTime, systemClockNs FROM TARGET_INFO_SESSION_START_TIME"),
+              ElementsAre("1700000000000000000|2023-11-14T22:13:20|1000000"));
+  EXPECT_THAT(Query(path_, "SELECT duration, startTime, stopTime FROM ANALYSIS_DETAILS"),
+              ElementsAre("5|1000000|1000005"));
+  EXPECT_THAT(Query(path_, "SELECT pid, globalPid >> 24 & 0xFFFFFF, name FROM PROCESSES"),
+              ElementsAre("10|10|"));
+  EXPECT_THAT(Query(path_, "SELECT name, value FROM META_DATA_CAPTURE"),
+              ElementsAre("CAPTURE_EVENT_TYPE|NvtxEvents", "PROCESS_0:COMMAND|program", "PROCESS_0:PID|10",
+                          "PROCESS_0:RANK|0"));
+  EXPECT_THAT(Query(path_, "SELECT value FROM META_DATA_EXPORT WHERE name LIKE 'EXPORT_SCHEMA_%'"),
+              ElementsAre("3.28.1", "3", "28", "1"));
+  EXPECT_THAT(Query(path_, "SELECT timestamp, severity, text FROM DIAGNOSTIC_EVENT"),
+              ElementsAre("5|1|NVTX only: no CUDA activity was recorded"));
 }
 
 TEST_F(CaptureSessionTest, RecordsThatAreNoneAreLeftOut) {
