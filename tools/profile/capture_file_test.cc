@@ -79,15 +79,6 @@ TEST_F(CaptureFileTest, TablesOfCudaAreMadeWhenThereIsSomethingToPutIn) {
   EXPECT_EQ(Query("SELECT bytes FROM CUPTI_ACTIVITY_KIND_MEMSET"), 4096);
 }
 
-TEST_F(CaptureFileTest, StringHasOneId) {
-  const auto file = Create();
-  const int64_t id = file->StringId("name");
-  EXPECT_NE(file->StringId("other"), id);
-  EXPECT_EQ(file->StringId("name"), id);
-  EXPECT_TRUE(file->Flush().ok());
-  EXPECT_EQ(Query("SELECT COUNT(*) FROM StringIds"), 2);
-}
-
 // Instead of a disk that is full, which is hard to come by: no file may be longer.
 class FileSizeLimit {
  public:

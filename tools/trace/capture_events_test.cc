@@ -214,11 +214,6 @@ TEST_F(CaptureEventsTest, CaptureOfNobodyIsAnError) {
               HasSubstr("its process ids (100) belong to one rank"));
 }
 
-TEST_F(CaptureEventsTest, RankThatTheRunHasNotIsNamed) {
-  EXPECT_THAT(Join("7=" + SqlWithKernel(100).Write("seven.sqlite")), IsEmpty());
-  EXPECT_THAT(notes_, ElementsAre(HasSubstr("rank 7, which has no trace")));
-}
-
 TEST_F(CaptureEventsTest, CapturesOfRanksThatAreNotSelectedAreNotMissed) {
   TraceSelection selection;
   selection.ranks = {0};
@@ -230,25 +225,23 @@ TEST_F(CaptureEventsTest, CapturesOfRanksThatAreNotSelectedAreNotMissed) {
   EXPECT_THAT(traces->info().notes(), IsEmpty());
 }
 
-TEST_F(CaptureEventsTest, EmptyCaptureAloneIsAnError) {
-  EXPECT_THAT(std::string(RunTraces::Find(SqlForTest().Write("empty.sqlite"), {}).status().message()),
-              HasSubstr("has neither ranges nor device activity"));
-}
-
-TEST_F(CaptureEventsTest, CaptureWithoutDeviceActivitySaysSo) {
-  EXPECT_THAT(Join(SqlForTest().Range(100, 100, 1, 2, "a").Write("host.sqlite")), IsEmpty());
-  EXPECT_THAT(notes_, ElementsAre(HasSubstr("has no kernels, memory copies or memsets")));
+TEST_F(CaptureEventsTest, CapturesThatTellNothingOfTheRunSaySo) {
+  const std::string with_kernel = SqlWithKernel(100).Write("kernel.sqlite");
+  const std::string of_host = SqlForTest().Range(100, 100, 1, 2, "a").Write("host.sqlite");
+  for (const auto& [options, note] : std::vector<std::pair<CaptureOptions, std::string>>{
+           {{{"7=" + with_kernel}, {}}, "rank 7, which has no trace"},
+           {{{of_host}, {}}, "has no kernels, memory copies or memsets"},
+           {{{with_kernel}, kCaptureBegin + 3'600'000'000'000}, "the capture reaches from 3600 s"}}) {
+    EXPECT_THAT(Visit(run_dir_, options), IsEmpty());
+    EXPECT_THAT(notes_, ElementsAre(HasSubstr(note)));
+  }
   const std::string pid = std::to_string(kernels::GlobalTid(100, 0));
   Join(SqlForTest()
            .Sql("INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (10560, 10580, 0, 7, NULL, " + pid + ", 32);")
            .Write("memset.sqlite"));
   EXPECT_THAT(notes_, IsEmpty());
-}
-
-TEST_F(CaptureEventsTest, CaptureOfAnotherTimeSaysSo) {
-  const std::string path = SqlWithKernel(100).Write("other_time.sqlite");
-  EXPECT_THAT(Visit(run_dir_, {{path}, kCaptureBegin + 3'600'000'000'000}), IsEmpty());
-  EXPECT_THAT(notes_, ElementsAre(HasSubstr("the capture reaches from 3600 s")));
+  EXPECT_THAT(std::string(RunTraces::Find(SqlForTest().Write("empty.sqlite"), {}).status().message()),
+              HasSubstr("has neither ranges nor device activity"));
 }
 
 TEST_F(CaptureEventsTest, WhereTheFileDoesNotSayWhenItBeganTheOffsetIsNeeded) {
