@@ -451,6 +451,17 @@ TEST_F(CheckLayoutTest, OneRunIsComparedWithItselfUnderAnotherLayoutOnly) {
   EXPECT_EQ(Check(R"(b { tensors { path: "x" one_of: "rank" } })").outcome(), BITWISE_EQUAL) << text_;
 }
 
+TEST_F(CheckLayoutTest, OfReplicasThatOneStageHoldsTheFirstIsCompared) {
+  const Value none = ValueMap(), x = ValueMap{{"x", Count({2})}}, other = ValueMap{{"x", Count({2}, 7)}};
+  const char* const layout =
+      R"(b { mesh { axes { name: "stage" size: 2 own_tensors: true } axes { name: "data" size: 2 } }
+             tensors { path: "x" one_of: "stage" one_of: "data" } })";
+  WriteRuns({x}, {none, none, x, other});
+  EXPECT_EQ(Check(layout).outcome(), BITWISE_EQUAL) << text_;
+  WriteRuns({x}, {none, none, other, x});
+  EXPECT_EQ(Check(layout).outcome(), DIFFERENT) << text_;
+}
+
 TEST_F(CheckLayoutTest, OfManyTensorsThatDifferAHundredAreTold) {
   ValueMap a, b;
   for (int i = 0; i < 103; ++i) {

@@ -286,9 +286,16 @@ class Assembler {
   void MakeReplicas(WholeTensor* whole) const {
     // By the position along the axes of replicas, then of splits.
     std::map<int, std::map<std::vector<int>, Cell>> replicas;
+    const auto replica_of = [&](const Contribution& of) {
+      return mesh_.Position(of.part.rank, rule_.one_of_axes);
+    };
+    // The first positions hold none if the axis has tensors of its own at each.
+    int first_replica = replica_of(contributions_[0]);
+    for (const Contribution& other : contributions_)
+      first_replica = std::min(first_replica, replica_of(other));
     for (const Contribution& contribution : contributions_) {
       const int rank = contribution.part.rank;
-      if (mesh_.Position(rank, rule_.one_of_axes) > 0) continue;
+      if (replica_of(contribution) != first_replica) continue;
       std::vector<int> positions;
       for (size_t dim = 0; dim < splits_.size(); ++dim) positions.push_back(SplitPosition(contribution, dim));
       Cell& cell = replicas[mesh_.Position(rank, rule_.replica_axes)][positions];
