@@ -56,6 +56,7 @@ TEST(Show, EachTensorHasItsFigures) {
                        [](const NamedTensor& of) { return of.content == NamedTensor::Content::kText; }),
         tensors.end());
     const Contents contents = Shown(name);
+    std::map<std::pair<const void*, DType>, std::string> first;
     ASSERT_EQ(contents.tensors.size(), tensors.size());
     for (size_t i = 0; i < tensors.size(); ++i) {
       const ShownTensor& shown = contents.tensors[i];
@@ -66,6 +67,11 @@ TEST(Show, EachTensorHasItsFigures) {
       EXPECT_EQ(shown.shape, view.shape());
       EXPECT_EQ(shown.num_bytes, view.num_bytes());
       const auto& scattered = tensors[i].tensor.scattered;
+      const bool may_share = scattered == nullptr && view.num_elements() > 0;
+      const std::string& owner =
+          may_share ? first.emplace(std::pair(view.data(), view.dtype()), shown.path).first->second
+                    : shown.path;
+      EXPECT_EQ(shown.shares_with, owner == shown.path ? "" : owner);
       EXPECT_EQ(shown.num_parts, scattered == nullptr ? 1 : scattered->parts().size());
       EXPECT_EQ(FieldsOf(shown.statistics), FieldsOf(*ComputeStatistics(Gathered(tensors[i].tensor)->view)));
     }
@@ -108,7 +114,7 @@ Contents RandomContents(std::mt19937& random) {
   const size_t size = random() % 7;
   for (size_t i = 0; i < size; ++i) {
     ShownTensor& shown = contents.tensors.emplace_back();
-    shown.path = absl::StrCat("w,", i);
+    shown.path = absl::StrCat("w,", random() % 9);
     shown.kind = static_cast<StateKind>(random() % kNumStateKinds);
     shown.dtype = random() % 2 ? DType::kFloat32 : DType::kBFloat16;
     shown.shape = {static_cast<int64_t>(random() % 3), 2};
@@ -188,6 +194,7 @@ TEST(Show, RandomContentsReadAlikeInAllForms) {
                     Figure(of.min), Figure(of.max), absl::StrCat(of.num_nan), absl::StrCat(of.num_inf),
                     remark});
       const std::string& first = shown.shares_with.empty() ? shown.path : shown.shares_with;
+      if (shown.shares_with.empty()) largest[first] = 0;
       const int64_t more = std::max<int64_t>(shown.num_bytes - largest[first], 0);
       largest[first] = std::max(largest[first], shown.num_bytes);
       bytes_of_kind[shown.kind] += more;
