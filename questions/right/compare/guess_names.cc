@@ -214,6 +214,13 @@ class Guesser {
         rule->add_transpose(0);
       }
     }
+    // A {name} stands for more than numbers, so a rule comes before those with more of them.
+    const auto num_names = [](const TensorRule* rule) {
+      return std::count(rule->path().begin(), rule->path().end(), '{');
+    };
+    auto& rules = *guessed.names.mutable_b()->mutable_tensors();
+    std::stable_sort(rules.pointer_begin(), rules.pointer_end(),
+                     [&](const auto* one, const auto* other) { return num_names(one) < num_names(other); });
     std::vector<std::string> texts;
     for (int means = 0; means < kNumMeans; ++means) {
       if (counts[means] > 0) texts.push_back(absl::StrCat(counts[means], " by ", kMeans[means]));

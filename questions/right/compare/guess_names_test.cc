@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -108,6 +109,11 @@ TEST(GuessNames, NamesThatWereChangedByARuleAreFound) {
     InsertAtPath("embedding", Make({1, 2, 3}, {3}, false), reference);
     InsertAtPath("embedding", Make({4, 5, 6}, {3}, false), current);
     ++counts[0];
+    // The pattern of the layers' would match it, too.
+    InsertAtPath("shared.up", Make({7, 8}, {2}, false), reference);
+    InsertAtPath("h.shared.mlp", Make({7, 8}, {2}, false), current);
+    ++counts[1];
+    expected["h.shared.mlp"] = {"shared.up", false};
     // These have no partner.
     InsertAtPath("only.reference", Make({1, 2}, {2}, false), reference);
     InsertAtPath("only.current", Make(std::vector<float>(9), {3, 3}, false), current);
@@ -118,7 +124,11 @@ TEST(GuessNames, NamesThatWereChangedByARuleAreFound) {
     for (const TensorRule& rule : guessed.names.b().tensors())
       rules[rule.path()] = {rule.whole(), rule.transpose_size() > 0};
     EXPECT_EQ(rules, expected) << trial;
-    EXPECT_EQ(guessed.names.b().tensors_size(), expected.size()) << trial;
+    const auto& in_order = guessed.names.b().tensors();
+    EXPECT_TRUE(std::is_sorted(in_order.begin(), in_order.end(), [](const auto& one, const auto& other) {
+      return absl::StrContains(other.path(), "{") && !absl::StrContains(one.path(), "{");
+    }));
+    EXPECT_EQ(in_order.size(), expected.size()) << trial;
     const std::array<const char*, 5> means = {"name", "equal elements", "equal elements, transposed",
                                               "the names around them", "shape and order"};
     std::vector<std::string> by;
