@@ -21,7 +21,10 @@ def tests_of_ranks(name, launcher, ranks, cases = [], args = [], tags = [], **kw
     numbers = ranks if type(ranks) == "list" else [ranks]
     for number in numbers:
         prefix = name if len(numbers) == 1 else "%s_%d_ranks" % (name, number)
-        runs = {prefix + "_" + case: ["--gtest_filter=*." + case] for case in cases} or {prefix: []}
+        runs = {prefix + "_" + case: ["--gtest_filter=*." + case] for case in cases}
+
+        # A test that nobody made a case runs all the same.
+        runs[prefix + ("_others" if cases else "")] = ["--gtest_filter=-*." + ":*.".join(cases)] if cases else []
         for test, arguments in runs.items():
             sh_test(
                 name = test,
