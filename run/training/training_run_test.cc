@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/file.h"
@@ -129,7 +131,7 @@ TEST_F(TrainingRunTest, MetricsAreLoggedByIterationOnTheRanksThatHaveThem) {
     if (Rank() == 1 && i != 2) {
       run->Metric("loss", 7);
       run->Metric("loss", i < 3 ? 0.5 * i : NAN);
-      run->Metric("grad \"norm\"", 3);
+      run->Metric("grad \"norm\"", i == 0 ? 3 : i == 1 ? INFINITY : -INFINITY);
     }
     ASSERT_TRUE(run->FinishIter().ok());
   }
@@ -140,8 +142,8 @@ TEST_F(TrainingRunTest, MetricsAreLoggedByIterationOnTheRanksThatHaveThem) {
   }
   EXPECT_EQ(*ReadFile(MetricsPath(dir_, 1)),
             "{\"step\": 0, \"grad \\\"norm\\\"\": 3, \"loss\": 0}\n"
-            "{\"step\": 1, \"grad \\\"norm\\\"\": 3, \"loss\": 0.5}\n"
-            "{\"step\": 3, \"grad \\\"norm\\\"\": 3, \"loss\": \"NaN\"}\n");
+            "{\"step\": 1, \"grad \\\"norm\\\"\": \"Infinity\", \"loss\": 0.5}\n"
+            "{\"step\": 3, \"grad \\\"norm\\\"\": \"-Infinity\", \"loss\": \"NaN\"}\n");
 }
 
 TEST_F(TrainingRunTest, AMetricThatFindsNoRoomEndsNoTrainingAndLeavesNoHalfOfALine) {
@@ -168,24 +170,39 @@ TEST_F(TrainingRunTest, AMetricThatFindsNoRoomEndsNoTrainingAndLeavesNoHalfOfALi
 TEST_F(TrainingRunTest, WhatIsNotDumpedIsCheckedAllTheSame) {
   config_.mutable_dump()->clear_iterations();
   config_.mutable_dump()->add_include_globs("weights");
-  config_.mutable_dump()->add_ranks(0);
+  config_.mutable_dump()->add_ranks(1);
+  config_.mutable_cross_check()->clear_iterations();
   const auto run = Start();
   ASSERT_NE(run, nullptr);
-  for (int i = 0; i < 2; ++i) {
+  std::string output;
+  SetTextSink([&](std::string_view lines) { output += lines; });
+  for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(AddWeights(1).ok());
     ASSERT_TRUE(AddWeights(Rank() == 1 ? 2 : 3, "bias").ok());
     ASSERT_TRUE(run->FinishIter().ok());
   }
   ASSERT_TRUE(run->Finish().ok());
+  SetTextSink({});
   EXPECT_TRUE(run->diverged());
   EXPECT_THAT(*ReadFile(MyDirectory() + "/cross_check.jsonl"), HasSubstr("bias"));
+  // Rank 0 prints three failures for all, and the first rank that dumps says what that takes.
+  EXPECT_EQ(output.find("ott: dumps: ") != output.npos, Rank() == 1) << output;
+  for (int i = 0; i < 4; ++i) {
+    const std::string failure = absl::StrCat("iteration ", i, ": replicas DIFFER in tensor \"bias\"");
+    EXPECT_EQ(output.find(failure) != output.npos, Rank() == 0 && i < 3) << output;
+  }
+  for (const std::string& line :
+       {absl::StrCat("further ones of this kind are only counted, and in ", dir_,
+                     "/rank_*/cross_check.jsonl\n"),
+        std::string("cross-check of replicas: 4 checks, 4 DIFFER; not bitwise equal from iteration 0 on\n")})
+    EXPECT_EQ(output.find(line) != output.npos, Rank() == 0) << output;
   const absl::StatusOr<std::vector<int64_t>> dumps = ListDumps(DumpsDirectory(dir_, Rank()));
-  if (Rank() != 0) {
+  if (Rank() != 1) {
     EXPECT_TRUE(!dumps.ok() || dumps->empty());
     return;
   }
-  EXPECT_THAT(*dumps, ::testing::ElementsAre(0, 1));
-  const auto dump = ReadDump(DumpsDirectory(dir_, 0) + "/1");
+  EXPECT_THAT(*dumps, ::testing::ElementsAre(0, 1, 2, 3));
+  const auto dump = ReadDump(DumpsDirectory(dir_, 1) + "/1");
   ASSERT_TRUE(dump.ok()) << dump.status();
   EXPECT_NE(dump->tensors.map().Find("weights"), nullptr);
   EXPECT_EQ(dump->tensors.map().Find("bias"), nullptr);
@@ -467,8 +484,10 @@ TEST_F(TrainingRunTest, StatisticsThatCannotBeWrittenEndNoTraining) {
   const absl::Status finished = run->Finish();
   EXPECT_TRUE(finished.ok()) << finished;
   const std::string printed = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(printed, HasSubstr("training goes on without it"));
-  EXPECT_THAT(printed, HasSubstr("times a file could not be written"));
+  EXPECT_THAT(printed, ::testing::ContainsRegex(absl::StrCat(
+                           "ott: rank ", Rank(), ": .*/stopwatch.pb: .*; training goes on without it, and ",
+                           "further files are only counted\nott: rank ", Rank(),
+                           ": [1-9][0-9]* times a file could not be written\n")));
 }
 
 TEST_F(TrainingRunTest, ADumpThatCannotBeWrittenIsAnErrorOfFinishAlone) {
@@ -566,10 +585,17 @@ TEST_F(TrainingRunTest, WhatIsNoNumberOfSecondsIsRefused) {
 }
 
 TEST_F(TrainingRunTest, FilesWithoutDirectoryAreRefused) {
-  config_.clear_run_dir();
-  const auto run = TrainingRun::Start(TestRanks(), config_);
-  EXPECT_EQ(run.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(run.status().message()), HasSubstr("run_dir"));
+  for (const auto& [config, message] : {std::pair("dump {}", "has `dump` but no `run_dir`"),
+                                        {"profile {}", "has `profile` but no `run_dir`"},
+                                        {"op_log {}", "has `op_log` but no `run_dir`"},
+                                        {"hang { after_seconds: 1 }", "has `hang` but no `run_dir`"},
+                                        {"op_ranges { measure: true }", "but no `stopwatch`"},
+                                        {"start_iteration: -1", "start_iteration -1 is less than 0"}}) {
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(config, &config_));
+    const absl::Status status = TrainingRun::Start(TestRanks(), config_).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << config;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
 }
 
 }  // namespace
