@@ -150,6 +150,24 @@ TEST(AlignNames, WhatCannotBeToldApartStaysAsItIs) {
   EXPECT_THAT(said, ElementsAre("net of the current was taken for model"));
 }
 
+TEST(AlignNames, OptimizersThatAreNoneOrTwoStayAsTheyAre) {
+  const auto with_groups = [](Value groups) { return ValueMap{{"param_groups", std::move(groups)}}; };
+  const Value numbered = Value::List{ValueMap{{"params", Value::List{0}}}};
+  for (const Value& odd :
+       {Value(Value::List{ValueMap{{"a", 1}}, ValueMap{{"b", 2}}}), Value(with_groups(3)),
+        Value(with_groups(Value::List{3})), Value(with_groups(Value::List{ValueMap{{"params", 3}}})),
+        Value(with_groups(numbered)), Value(ValueMap{{"param_groups", numbered}, {"state", 3}})}) {
+    for (const bool is_numbered : {false, true}) {
+      Value whole = Side{"model", "", "optimizer", "scheduler", false, is_numbered}.Make({{"a"}}),
+            other = ValueMap{{"optimizer_states", odd}};
+      std::vector<std::string> said;
+      AlignNames(&whole, &other, &said);
+      AlignNames(&other, &whole, &said);
+      EXPECT_EQ(PathsOf(*other.map().Find("optimizer")), PathsOf(odd));
+    }
+  }
+}
+
 // torch.compile() around DistributedDataParallel makes such names.
 TEST(AlignNames, WrappersWithinWrappersAreLeftOutOfStatesOfOneProgram) {
   const auto state = [](const std::string& prefix) {

@@ -299,6 +299,9 @@ TEST(CompareCheckpoints, WeightsThatWereNotGatheredAreNoPass) {
   EXPECT_THAT(
       ToText(Compare(dir + "/a", dir + "/b")),
       AllOf(HasSubstr("weights have no element on either side"), HasSubstr("verdict: could not compare")));
+  CompareRunsOptions options;
+  options.allow_empty = true;
+  EXPECT_EQ(CompareRuns(dir + "/a", dir + "/b", options)->verdict(), Verdict::kEqual);
 }
 
 TEST(CompareCheckpoints, AFolderIsAllOfItsFiles) {

@@ -24,7 +24,10 @@ namespace {
 constexpr char kHead[] = "lm_head.weight";
 constexpr char kEmbedding[] = "model.embed.weight";
 constexpr char kNorm[] = "rank_1.model.norm.weight";
-constexpr char kBucket[] = "optimizer.distributed.dp_group_idx_0.bucket_idx_0.exp_avg";
+// One of these two in a trial.
+constexpr const char* kBuckets[] = {"optimizer.distributed.dp_group_idx_0.bucket_idx_0.exp_avg",
+                                    "optimizer.distributed.dp_group_idx_0.param_state.exp_avg"};
+const char* g_bucket = kBuckets[0];
 constexpr char kSteps[] = "optimizer.param_groups.0.step";
 constexpr char kStepOfFirstRank[] = "optimizer.param_state.7.step";
 
@@ -128,9 +131,9 @@ bool Agree(const std::string& path, const Numbers& a, const Numbers& b, By by) {
 State MakeState(std::mt19937& random) {
   State state;
   for (const char* const path : {kHead, kEmbedding, kNorm, "optimizer.master.0", kSteps, kStepOfFirstRank,
-                                 "optimizer.state.0.exp_avg", "optimizer.state.0.step", kBucket}) {
+                                 "optimizer.state.0.exp_avg", "optimizer.state.0.step", g_bucket}) {
     const std::string name = path;
-    const bool has_half = name == kHead || name == kStepOfFirstRank || name == kBucket;
+    const bool has_half = name == kHead || name == kStepOfFirstRank || name == g_bucket;
     if (name != "optimizer.state.0.step" && random() % (has_half ? 2 : 6) == 0) continue;
     Numbers& tensor = state[name];
     tensor.storage = name;
@@ -143,14 +146,14 @@ State MakeState(std::mt19937& random) {
     tensor.numbers = {0, 2, 3, 4};
     // Moments and master weights have numbers of their own.
     if (name.find("optimizer.") == 0) tensor.numbers[1] = name == "optimizer.master.0" ? 8 : 16;
-    if (name == kBucket && random() % 2 == 0) {
+    if (name == g_bucket && random() % 2 == 0) {
       // The bucket is of another number of ranks.
       tensor.shape = {3};
       tensor.numbers.pop_back();
     }
     if (random() % 4 == 0) tensor.numbers.back() += 1;
     if (random() % 8 == 0) tensor = tensor.Turned();
-    if (name == kBucket) continue;
+    if (name == g_bucket) continue;
     tensor.is_turned = tensor.shape.size() == 2 && random() % 4 == 0;
     tensor.is_bfloat16 = name != kNorm && random() % 5 == 0;
     if (tensor.is_bfloat16 || name.find("optimizer.") == 0) continue;
@@ -172,14 +175,14 @@ std::set<std::string> Buckets(const State& a, const State& b, const std::map<std
   std::set<std::string> buckets;
   size_t size[2] = {};
   for (const State* const state : {&a, &b}) {
-    if (state->count(kBucket) > 0) size[state == &b] = state->at(kBucket).numbers.size();
+    if (state->count(g_bucket) > 0) size[state == &b] = state->at(g_bucket).numbers.size();
     // One side has no optimizer.
-    if (state->count(kBucket) + state->count("optimizer.state.0.exp_avg") == 0) return buckets;
+    if (state->count(g_bucket) + state->count("optimizer.state.0.exp_avg") == 0) return buckets;
   }
   for (const auto& [path, pass] : passes) {
     const bool is_one_sided = a.count(path) + b.count(path) == 1;
     if (!pass && size[0] != size[1] && path.find("optimizer.") == 0 &&
-        (is_one_sided || path == kBucket || path == kStepOfFirstRank))
+        (is_one_sided || path == g_bucket || path == kStepOfFirstRank))
       buckets.insert(path);
   }
   return buckets;
@@ -225,6 +228,7 @@ TEST(CompareStates, WhatPassesIsByItsDefinition) {
   int num_tied = 0, num_explained = 0;
   for (int trial = 0; trial < 800; ++trial) {
     const By by = static_cast<By>(trial % 4);
+    g_bucket = kBuckets[trial / 4 % 2];
     State a = MakeState(random), b = MakeState(random);
     const std::string files[2] = {Write("a", std::string(random() % 4, 'x'), a),
                                   Write("b", std::string(random() % 4, 'x'), b)};
@@ -344,6 +348,21 @@ TEST(CompareStates, WhatPassesIsByItsDefinition) {
   }
   EXPECT_GT(num_tied, 8);
   EXPECT_GT(num_explained, 8);
+}
+
+TEST(CompareStates, OtherAttributesThanRequiresGradCount) {
+  std::string paths[3];
+  for (int i = 0; i < 3; ++i) {
+    paths[i] = absl::StrCat(testing::TempDir(), "/", i, ".pkl");
+    const std::string file =
+        absl::StrCat("\x80\x02}(", Pickled("w (attributes)"), "}(", Pickled("requires_grad"),
+                     i == 0 ? "\x88" : "\x89", Pickled("tag"), Pickled(i / 2), "uu.");
+    ASSERT_TRUE(WriteFileAtomically(paths[i], file).ok());
+  }
+  const auto equal = CompareRuns(paths[0], paths[1], {}), different = CompareRuns(paths[0], paths[2], {});
+  EXPECT_EQ(equal->verdict(), Verdict::kEqual);
+  EXPECT_EQ(equal->notes.size(), 2);
+  EXPECT_EQ(different->verdict(), Verdict::kDifferent);
 }
 
 }  // namespace
