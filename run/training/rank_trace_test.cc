@@ -100,24 +100,17 @@ TEST_F(RankTraceTest, LeavesAFileOfEachWindowWithTheClocksOffset) {
             std::max(begin.error_bound_nanoseconds, end.error_bound_nanoseconds));
 }
 
-TEST_F(RankTraceTest, WindowThatIsCutIsWrittenByEachRankForItself) {
+TEST_F(RankTraceTest, WindowThatIsCutIsWrittenByEachRankForItselfAndCompressedWhereAskedFor) {
+  config_.mutable_profile()->set_gzip(true);
   auto run = Start();
   ASSERT_NE(run, nullptr);
   Iterate(*run, 2);
   // Ends like a rank that alone has an error.
   run.reset();
-  const Trace trace = Read("trace.json");
+  const Trace trace = Read("trace.json.gz");
   EXPECT_TRUE(trace.info.cut());
   EXPECT_TRUE(trace.info.has_clock());
   EXPECT_THAT(Names(trace), Contains("forward"));
-}
-
-TEST_F(RankTraceTest, FilesAreCompressedWhereAskedFor) {
-  config_.mutable_profile()->set_gzip(true);
-  const auto run = Start();
-  ASSERT_NE(run, nullptr);
-  Iterate(*run, 3);
-  EXPECT_THAT(Names(Read("trace.json.gz")), Contains("forward"));
 }
 
 TEST_F(RankTraceTest, AProfilerThatIsOnAlreadyIsRefusedAndGoesOn) {

@@ -76,6 +76,10 @@ TEST(CompareCommand, EachFlagChangesWhatIsEqual) {
   EXPECT_EQ(exit_code({text, same}), 2);
   EXPECT_EQ(exit_code({text, same, "--allow-empty"}), 0);
   EXPECT_EQ(exit_code({text, other, "--allow-empty"}), 1);
+  const std::string empty = write("empty", ValueMap{{"w", TensorView(two.data(), {0})}}),
+                    as_empty = write("as_empty", ValueMap{{"w", TensorView(two.data(), {0})}});
+  EXPECT_EQ(exit_code({empty, as_empty}), 2);
+  EXPECT_EQ(exit_code({empty, as_empty, "--allow-empty"}), 0);
   const std::string tolerances = testing::TempDir() + "/tolerances.textproto";
   ASSERT_TRUE(WriteFileAtomically(tolerances, "iterations: 0 tensors { path: \"w\" atol_at: 0.25 }").ok());
   EXPECT_EQ(exit_code({a, b(off), "--tolerances", tolerances}), 0);

@@ -203,15 +203,6 @@ TEST(RankDump, WhatStandsForATensorStandsAlone) {
   EXPECT_EQ(dump.tensors()[1].problem, "");
 }
 
-TEST_F(CheckLayoutTest, NaNInBothRunsIsNoDifferenceWithinATolerance) {
-  const float nan = std::nanf("");
-  WriteRuns({ValueMap{{"w", Floats({2}, {nan, 1})}}}, {ValueMap{{"w", Floats({2}, {-nan, 1})}}});
-  EXPECT_EQ(Check("").outcome(), DIFFERENT) << text_;
-  LayoutOptions options;
-  options.tolerance.emplace().atol = 1;
-  EXPECT_EQ(Check("", options).outcome(), WITHIN_TOLERANCE) << text_;
-}
-
 TEST_F(CheckLayoutTest, UnevenPartsFollowEachOtherWithoutTheirPadding) {
   WriteRuns({ValueMap{{"w", Count({5, 2})}}},
             {ValueMap{{"w", Count({3, 2})}}, ValueMap{{"w", Floats({3, 2}, {6, 7, 80, 9, -1, -1})}}});
