@@ -17,6 +17,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 TEST(CompareCommand, EachFlagChangesWhatIsEqual) {
@@ -43,6 +44,8 @@ TEST(CompareCommand, EachFlagChangesWhatIsEqual) {
   EXPECT_EQ(exit_code({a, b(two)}), 0);
   EXPECT_EQ(exit_code({a, b(off)}), 1);
   EXPECT_EQ(exit_code({a, b(off), "--warn-only"}), 0);
+  EXPECT_THAT(run({a, b({1, 3.25f})}).second, Not(HasSubstr("3.25")));
+  EXPECT_THAT(run({a, b({1, 3.25f}), "--worst", "2"}).second, HasSubstr("3.25"));
   EXPECT_EQ(exit_code({a, b(off), "--atol", "0.25"}), 0);
   EXPECT_EQ(exit_code({a, b(off), "--rtol", "0.1"}), 0);
   EXPECT_EQ(exit_code({a, b(off), "--rtol", "0.01"}), 1);

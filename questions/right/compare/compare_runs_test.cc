@@ -151,6 +151,14 @@ TEST(CompareRuns, ARankThatTheConfigurationSaysDumpsNothingIsNotMissed) {
   ASSERT_TRUE(WriteRunInfo(runs[1], info).ok());
   EXPECT_THAT(CompareRuns(runs[0], runs[1])->problems, IsEmpty());
   EXPECT_EQ(CompareRuns(runs[0], runs[1])->verdict(), Verdict::kEqual);
+  // Dumps of either side that cannot be listed are no pass.
+  for (const std::string& run : runs) {
+    std::filesystem::rename(DumpsDirectory(run, 0), run + "/moved");
+    ASSERT_TRUE(WriteFileAtomically(DumpsDirectory(run, 0), "").ok());
+    EXPECT_THAT(CompareRuns(runs[0], runs[1])->problems, ElementsAre(HasSubstr(DumpsDirectory(run, 0))));
+    std::filesystem::remove(DumpsDirectory(run, 0));
+    std::filesystem::rename(run + "/moved", DumpsDirectory(run, 0));
+  }
 }
 
 // The weights are off by a quarter in iterations 0 and 10, which is allowed in 10.

@@ -142,10 +142,12 @@ TEST(ToWholes, AStackOfLayersIsTakenApart) {
   stacked.set_dim(1);
   EXPECT_EQ(ToWholes(tree, layout, &problems)->map().size(), 4);
   EXPECT_THAT(problems, testing::IsEmpty());
-  stacked.set_dim(2);
-  EXPECT_EQ(
-      ToWholes(tree, layout, &problems).status().message(),
-      "stacked { path: \"*layers.mlp.{of}\" }: 'model.layers.mlp.weight' is [2, 3] and has no dimension 2");
+  for (const int dim : {2, -3}) {
+    stacked.set_dim(dim);
+    EXPECT_EQ(ToWholes(tree, layout, &problems).status().message(),
+              absl::StrCat("stacked { path: \"*layers.mlp.{of}\" }: 'model.layers.mlp.weight' is [2, 3] and ",
+                           "has no dimension ", dim));
+  }
   stacked.set_each("{layer}");
   EXPECT_THAT(ToWholes(tree, layout, &problems).status().message(), HasSubstr("{layer}"));
 }
@@ -160,14 +162,17 @@ TEST(ToWholes, FoldersOfRanksArePutTogetherAndTheirLayersCounted) {
     return ValueMap{{"1.w", Count({1}, first + 2)}, {"0.w", Count({1}, first)}};
   };
   const auto one = [](float first) { return ValueMap{{"0.w", Count({1}, first)}}; };
-  const Value tree = ValueMap{{"mp_rank_00_000", two(0)},
-                              {"mp_rank_00_001", one(4)},
-                              {"mp_rank_01_000", two(1)},
-                              {"mp_rank_01_001", one(5)}};
+  ValueMap tree = {{"mp_rank_00_000", two(0)},
+                   {"mp_rank_00_001", one(4)},
+                   {"mp_rank_01_000", two(1)},
+                   {"latest", Count({1})}};
   std::vector<std::string> problems;
+  EXPECT_EQ(ToWholes(tree, layout, &problems).status().message(),
+            "has 3 folders mp_rank_*, but 2 of tensor, 2 of pipeline and 1 of expert parallelism");
+  tree.Insert("mp_rank_01_001", one(5));
   const absl::StatusOr<Value> wholes = ToWholes(tree, layout, &problems);
   ASSERT_TRUE(wholes.ok()) << wholes.status();
-  EXPECT_THAT(problems, testing::IsEmpty());
+  EXPECT_THAT(problems, ElementsAre("latest lies beside the folders of ranks, and is not compared"));
   ASSERT_EQ(wholes->map().size(), 3);
   for (const int layer : {0, 1, 2}) {
     const Tensor whole = Gathered(wholes->map().Find(absl::StrCat(layer, ".w"))->tensor()).value();
