@@ -351,18 +351,14 @@ TEST(CompareStates, WhatPassesIsByItsDefinition) {
 }
 
 TEST(CompareStates, OtherAttributesThanRequiresGradCount) {
-  std::string paths[3];
-  for (int i = 0; i < 3; ++i) {
+  std::string paths[2];
+  for (int i = 0; i < 2; ++i) {
     paths[i] = absl::StrCat(testing::TempDir(), "/", i, ".pkl");
-    const std::string file =
-        absl::StrCat("\x80\x02}(", Pickled("w (attributes)"), "}(", Pickled("requires_grad"),
-                     i == 0 ? "\x88" : "\x89", Pickled("tag"), Pickled(i / 2), "uu.");
+    const std::string file = absl::StrCat("\x80\x02}(", Pickled("w (attributes)"), "}(", Pickled("tag"),
+                                          Pickled(i), Pickled("requires_grad"), "\x88uu.");
     ASSERT_TRUE(WriteFileAtomically(paths[i], file).ok());
   }
-  const auto equal = CompareRuns(paths[0], paths[1], {}), different = CompareRuns(paths[0], paths[2], {});
-  EXPECT_EQ(equal->verdict(), Verdict::kEqual);
-  EXPECT_EQ(equal->notes.size(), 2);
-  EXPECT_EQ(different->verdict(), Verdict::kDifferent);
+  EXPECT_EQ(CompareRuns(paths[0], paths[1], {})->verdict(), Verdict::kDifferent);
 }
 
 }  // namespace

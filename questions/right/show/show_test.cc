@@ -61,11 +61,9 @@ TEST(Show, EachTensorHasItsFigures) {
     for (size_t i = 0; i < tensors.size(); ++i) {
       const ShownTensor& shown = contents.tensors[i];
       const TensorView& view = tensors[i].tensor.view;
-      EXPECT_EQ(shown.path, tensors[i].path);
-      EXPECT_EQ(shown.kind, StateKindOf(shown.path, !view.shape().empty()));
-      EXPECT_EQ(shown.dtype, view.dtype());
-      EXPECT_EQ(shown.shape, view.shape());
-      EXPECT_EQ(shown.num_bytes, view.num_bytes());
+      EXPECT_EQ(std::tuple(shown.path, shown.kind, shown.dtype, shown.shape, shown.num_bytes),
+                std::tuple(tensors[i].path, StateKindOf(tensors[i].path, !view.shape().empty()), view.dtype(),
+                           view.shape(), view.num_bytes()));
       const auto& scattered = tensors[i].tensor.scattered;
       const bool may_share = scattered == nullptr && view.num_elements() > 0;
       const std::string& owner =
