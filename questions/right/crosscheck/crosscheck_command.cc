@@ -72,7 +72,7 @@ Answer AnswerVerdicts(const CrosscheckFlags& flags, const Verdicts& verdicts) {
   for (const auto& verdict : verdicts) {
     Answer answer = worst;
     answer.set_finding(FindingOfOutcome(verdict.outcome()));
-    if (worst.evidence_type().empty() || FindingOf({worst, answer}) != worst.finding()) {
+    if (FindingOf({worst, answer}) != worst.finding()) {
       SetEvidence(verdict, &answer);
       worst = std::move(answer);
     }

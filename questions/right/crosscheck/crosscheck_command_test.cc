@@ -126,8 +126,12 @@ TEST_F(CrosscheckCommandTest, ARunIsComparedWithItsReferenceAlsoByALayout) {
   }
   EXPECT_THAT(Run({right_, "--layout", layout}).second,
               HasSubstr("--layout compares two runs: give A and B"));
-  EXPECT_EQ(ExitCode({wrong_, right_, "--reference-ranks", "0,0"}), 1);
-  EXPECT_EQ(ExitCode({right_, wrong_, "--reference-ranks", "1,1", "--atol", "0.5"}), 0);
+  const std::string two = MakeRunForTest("two", 2);
+  for (const int rank : {0, 1}) WriteDumpForTest(two, rank, 0, {rank == 0 ? 0.0f : 1});
+  EXPECT_EQ(ExitCode({zero, two}), 2);
+  EXPECT_EQ(ExitCode({zero, two, "--reference-ranks", "0,0", "--atol", "1"}), 0);
+  EXPECT_EQ(ExitCode({two, zero, "--reference-ranks", "0"}), 0);
+  EXPECT_EQ(ExitCode({two, zero, "--reference-ranks", "1"}), 1);
   const auto [exit_code, text] = Run({right_, wrong_});
   EXPECT_THAT(
       text, AllOf(HasSubstr("first divergence: iteration 10: rank 0"),
@@ -166,7 +170,8 @@ TEST_F(CrosscheckCommandTest, JsonHasAllVerdictsAndTheAnswerOfTheWorst) {
   const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
   EXPECT_THAT(last,
               AllOf(HasSubstr("\"finding\":\"BAD\""), HasSubstr("\"iteration\":\"10\""), HasSubstr("4.5")));
-  EXPECT_THAT(Run({right_, "--format", "json"}).second, HasSubstr("\"finding\":\"GOOD\""));
+  EXPECT_THAT(Run({right_, "--format", "json"}).second,
+              AllOf(HasSubstr("\"finding\":\"GOOD\""), HasSubstr("\"question\":\"replicas\"")));
   for (const std::vector<std::string>& wrong : {std::vector<std::string>{},
                                                 {right_, "--format", "xml"},
                                                 {right_, wrong_, "--atol", "-1"},
