@@ -47,6 +47,15 @@ void StartAgain(const std::string& run, const std::string& host, int dumping, bo
   std::filesystem::rename(run + "_latest", run + "/attempt_2");
 }
 
+TEST(DumpsNothing, IsOfRanksThatAreNotToAndLeftNone) {
+  const std::string run = MakeRunForTest("run", 3);
+  WriteDumpForTest(run, 1, 0, {1});
+  RunInfo info;
+  EXPECT_FALSE(DumpsNothing(run, info, 2));
+  info.mutable_config()->mutable_dump()->add_ranks(0);
+  for (const int rank : {0, 1, 2}) EXPECT_EQ(DumpsNothing(run, info, rank), rank == 2);
+}
+
 TEST(CheckRunAgainstReference, EachRankHasAVerdictOfEachIterationOfEitherRun) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 40; ++trial) {
