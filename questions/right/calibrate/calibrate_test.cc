@@ -70,6 +70,7 @@ TEST(Calibrate, ARunThatIsAnotherBitForBitDoesNotCount) {
                                       MakeRun("c", 0, 5, 0.5f), MakeRun("d", 0, 5, 0.375f)});
   ASSERT_TRUE(calibration.ok()) << calibration.status();
   EXPECT_THAT(calibration->repeated, ElementsAre(HasSubstr("_b")));
+  EXPECT_THAT(calibration->tolerances.runs(), ElementsAre(HasSubstr("_a"), HasSubstr("_c"), HasSubstr("_d")));
   EXPECT_DOUBLE_EQ(calibration->tolerances.factor(), FactorFor(3));
   ASSERT_EQ(calibration->left_out.size(), 3u);
   for (int run = 0; run < 3; ++run) EXPECT_EQ(calibration->left_out[run].run, run);
