@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <random>
 #include <string>
 #include <string_view>
@@ -10,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/chrome_trace/read_events.h"
@@ -17,6 +20,7 @@
 namespace ott::chrome_trace {
 namespace {
 
+using ::testing::_;
 using ::testing::ElementsAre;
 using ::testing::StartsWith;
 
@@ -34,6 +38,124 @@ TEST(ReadEvents, ArgumentsAndMembersAreGivenAsTheyStand) {
   EXPECT_EQ(reading.cut, "");
   EXPECT_THAT(args, ElementsAre(R"({"b": "}\"", "c": {"d":[ 2 ]} })", "", "{}", ""));
   EXPECT_THAT(members, ElementsAre(R"(otherData{"a":[1]})", "last4"));
+  ReadMembersBeforeEvents(*ByteSource::OfText(text),
+                          [&](std::string_view name, std::string_view) { members.emplace_back(name); });
+  EXPECT_THAT(members, ElementsAre(_, _, "otherData"));
+}
+
+// Returns the numbers, the lists, the texts and the texts without quotes that an event tells.
+std::vector<std::string> FieldsOf(const Event& event) {
+  const CollectiveArguments& of = event.collective;
+  std::vector<std::string> fields;
+  for (const int64_t number : {event.external_id, event.correlation, event.device, event.stream, event.bytes,
+                               event.sequence_number, of.in_elements, of.out_elements, of.group_size,
+                               of.sequence_number, event.start, event.duration, event.thread, event.flow_id})
+    fields.push_back(number == kNoNumber ? "" : absl::StrCat(number));
+  for (const std::string_view text :
+       {event.dims, event.types, event.strides, event.inputs, event.grid, event.block, of.group_ranks,
+        event.call_stack, event.module_hierarchy, event.metadata_name, of.name, of.dtype, of.group,
+        of.group_description, event.name, event.kernel_flop, event.kernel_num_gb, event.process_text})
+    fields.emplace_back(text);
+  return fields;
+}
+
+TEST(ReadEvents, EachFieldIsOfItsNameAlone) {
+  const std::vector<std::string> names[] = {{"External id", "external id"},
+                                            {"correlation"},
+                                            {"device"},
+                                            {"stream"},
+                                            {"bytes"},
+                                            {"Sequence number"},
+                                            {"In msg nelems"},
+                                            {"Out msg nelems"},
+                                            {"Group size"},
+                                            {"Seq"},
+                                            {"ts"},
+                                            {"dur"},
+                                            {"tid"},
+                                            {"id"},
+                                            {"Input Dims", "Input dims"},
+                                            {"Input type"},
+                                            {"Input Strides"},
+                                            {"Concrete Inputs"},
+                                            {"grid"},
+                                            {"block"},
+                                            {"Process Group Ranks"},
+                                            {"Call stack"},
+                                            {"Module Hierarchy"},
+                                            {"name"},
+                                            {"Collective name"},
+                                            {"dtype"},
+                                            {"Process Group Name"},
+                                            {"Process Group Description"},
+                                            {"name"},
+                                            {"kernel_flop"},
+                                            {"kernel_num_gb"},
+                                            {"pid"}};
+  const auto read = [](const std::string& event) {
+    std::vector<std::string> all;
+    // The first of them is read in a batch, the last one by itself.
+    const auto add = [&](const Event& of) {
+      all.push_back(absl::StrCat(absl::StrJoin(FieldsOf(of), "|"), of.has_bad_number ? " bad" : ""));
+    };
+    ReadEvents(*ByteSource::OfText(absl::StrCat("[", event, ",{},", event, "]")), {add});
+    EXPECT_EQ(all.size(), 3u) << event;
+    EXPECT_EQ(all.front(), all.back());
+    EXPECT_EQ(all.at(1), std::string(31, '|'));
+    return all.front();
+  };
+  for (size_t i = 0; i < std::size(names); ++i) {
+    for (const std::string& name : names[i]) {
+      const bool is_time = i == 10 || i == 11, is_argument = (i < 10 || i > 13) && i != 28 && i != 31;
+      const auto of = [&](const std::string& key, const std::string& value) {
+        const std::string member = absl::StrCat("\"", key, "\":", value);
+        return read(is_argument ? absl::StrCat("{\"args\":{", member, "}}") : absl::StrCat("{", member, "}"));
+      };
+      const auto expected = [&](const std::string& value) {
+        std::vector<std::string> fields(std::size(names));
+        fields[i] = value;
+        return absl::StrJoin(fields, "|");
+      };
+      SCOPED_TRACE(name);
+      const std::string number = i < 14 ? absl::StrCat(7, is_time ? "000" : "") : i < 20 ? "" : "7";
+      std::map<std::string, std::string> told = {{"7", expected(number)}, {R"("7")", expected(number)}};
+      if (i < 10) told["null"] = told[R"("")"] = expected("");
+      if (i < 12) told[R"("x")"] = expected("") + " bad";
+      if (i >= 14 && i <= 20) told[R"([ "a]", 7 ])"] = expected(R"([ "a]", 7 ])");
+      if (i >= 20 && i < 29) told[R"("\u0041\\")"] = expected("A\\");
+      for (const auto& [value, fields] : told) EXPECT_EQ(of(name, value), fields) << value;
+      for (const std::string& other : {name + "x", name.substr(0, name.size() - 1)})
+        EXPECT_EQ(of(other, "7"), expected(""));
+    }
+  }
+  for (const char* const category : {"python_function", "cpu_instant_event"})
+    EXPECT_EQ(read(absl::StrCat(R"({"cat":")", category, R"(","args":{"bytes":7}})")), read("{}"));
+  EXPECT_EQ(read(R"({"args":[7]})"), read("{}"));
+}
+
+TEST(IsOfTorch, OneOfTheFirstThousandEventsTellsUnlessItIsOurs) {
+  for (const int num_before : {0, 999, 1000}) {
+    for (const std::string member : {"", R"("a":1,)", R"("otherData":1,)"}) {
+      std::string text = absl::StrCat("{", member, R"("traceEvents":[)");
+      for (int i = 0; i < num_before; ++i) text += i % 2 == 0 ? R"({"ph":"M","cat":"kernel"},)" : "{},";
+      const auto source = ByteSource::OfText(text += R"({"cat":"kernel"}]})");
+      EXPECT_EQ(IsOfTorch(*source), num_before < 1000 && member.find("other") == member.npos) << num_before;
+    }
+  }
+}
+
+TEST(ReadEvents, EventsBeyondWindowsAreWhole) {
+  std::string text = "[", expected;
+  for (int i = 0; i < 30'000; ++i) {
+    const std::string name(i == 20'000 ? 3'000'000 : 1 + i % 30, static_cast<char>('a' + i % 26));
+    absl::StrAppend(&text, i == 0 ? "" : ",\n", R"({"name":")", name, R"("})");
+    expected += name;
+  }
+  std::string read;
+  const Reading reading =
+      ReadEvents(*ByteSource::OfText(text + "]"), {[&](const Event& event) { read += event.name; }});
+  EXPECT_TRUE(read == expected);
+  EXPECT_THAT(reading.notes, testing::IsEmpty());
 }
 
 // Counts the mistakes of one kind. The first of them lies between begin and end: in an event, or before it.
@@ -51,7 +173,8 @@ TEST(ReadEvents, OfAnyTextWhatIsWrongIsCountedAndPlacedAndAllElseIsRead) {
   for (int trial = 0; trial < 2000; ++trial) {
     const bool is_list = random() % 2 == 0;
     std::string text = is_list ? "[" : "{";
-    std::vector<std::string> expected, read, notes;
+    std::vector<std::string> expected, read;
+    std::vector<size_t> ends;  // of what is expected
     int64_t num_stray = 0;
     const auto stray = [&] {
       if (random() % 8 > 0) return;
@@ -62,6 +185,7 @@ TEST(ReadEvents, OfAnyTextWhatIsWrongIsCountedAndPlacedAndAllElseIsRead) {
       stray();
       absl::StrAppend(&text, "\"", name, "\": [", random() % 9, "]");
       expected.push_back(absl::StrCat(name, "=", text.substr(text.size() - 3)));
+      ends.push_back(text.size());
       stray();
     };
     if (!is_list) {
@@ -89,9 +213,11 @@ TEST(ReadEvents, OfAnyTextWhatIsWrongIsCountedAndPlacedAndAllElseIsRead) {
       const size_t kind = random() % 2 == 0 ? 0 : random() % 7;
       text += events[kind].first;
       if (kind > 0) troubles[(kind - 1) / 2].Add(kind > 4 ? before : begin, begin);
+      const size_t end = text.size();
       stray();
       if (*events[kind].second == 0) continue;
       expected.push_back(events[kind].second);
+      ends.push_back(end);
       ++num_events;
     }
     text += "]";
@@ -99,15 +225,15 @@ TEST(ReadEvents, OfAnyTextWhatIsWrongIsCountedAndPlacedAndAllElseIsRead) {
       if (random() % 2 == 0) text += ",", member("last");
       text += "}";
     }
-    const Reading reading = ReadEvents(
-        *ByteSource::OfText(text),
-        {[&](const Event& event) {
-           read.push_back(absl::StrCat(std::string(event.name),
-                                       event.start == kNoNumber ? " none" : absl::StrCat(" ", event.start)));
-         },
-         [&](std::string_view name, std::string_view json) {
-           read.push_back(absl::StrCat(std::string(name), "=", std::string(json)));
-         }});
+    const Visitor visitor = {
+        [&](const Event& event) {
+          read.push_back(absl::StrCat(std::string(event.name),
+                                      event.start == kNoNumber ? " none" : absl::StrCat(" ", event.start)));
+        },
+        [&](std::string_view name, std::string_view json) {
+          read.push_back(absl::StrCat(std::string(name), "=", std::string(json)));
+        }};
+    const Reading reading = ReadEvents(*ByteSource::OfText(text), visitor);
     EXPECT_EQ(read, expected) << text;
     EXPECT_EQ(reading.num_events, num_events) << text;
     EXPECT_EQ(reading.num_left_out, troubles[0].count + num_stray) << text;
@@ -127,13 +253,27 @@ TEST(ReadEvents, OfAnyTextWhatIsWrongIsCountedAndPlacedAndAllElseIsRead) {
       EXPECT_EQ(reading.notes[note++], absl::StrCat(num_stray, " bytes between events are no JSON"));
     }
     EXPECT_EQ(note, reading.notes.size()) << text;
+    // Cut, it has what was whole before, and says where it could not be followed any further.
+    const size_t size = random() % text.size();
+    const auto whole = std::upper_bound(ends.begin(), ends.end(), size);
+    const auto num_read = static_cast<size_t>(whole - ends.begin());
+    read.clear();
+    const Reading cut = ReadEvents(*ByteSource::OfText(std::string_view(text).substr(0, size)), visitor);
+    EXPECT_EQ(read, std::vector<std::string>(expected.begin(), expected.begin() + (whole - ends.begin())));
+    EXPECT_EQ(cut.began, size > 0);
+    if (size == 0) continue;
+    EXPECT_EQ(cut.cut, absl::StrCat("truncated at byte ", cut.num_bytes, " of the JSON; the ", cut.num_events,
+                                    " whole events before it are used"));
+    EXPECT_TRUE(cut.num_bytes <= static_cast<int64_t>(size) &&
+                cut.num_bytes >= static_cast<int64_t>(num_read == 0 ? 0 : ends[num_read - 1]));
   }
 }
 
 // A text in which ~ stands for 130 MiB.
 class LongSource : public ByteSource {
  public:
-  explicit LongSource(std::string_view text) : text_(text) {}
+  explicit LongSource(std::string_view text, std::string error = "")
+      : text_(text), error_(std::move(error)) {}
 
   size_t Read(char* to, size_t size) override {
     size_t filled = 0;
@@ -145,10 +285,11 @@ class LongSource : public ByteSource {
     }
     return filled;
   }
-  std::string error() const override { return ""; }
+  std::string error() const override { return error_; }
 
  private:
   std::string_view text_;
+  const std::string error_;
   size_t left_ = size_t{130} << 20;
 };
 
@@ -161,6 +302,14 @@ TEST(ReadEvents, PartsThatAreFarTooLongAreLeftOut) {
   EXPECT_THAT(sizes, ElementsAre(1, 1));
   EXPECT_EQ(reading.num_left_out, 1);
   EXPECT_THAT(reading.notes, ElementsAre("1 parts of more than 64 MiB were left out"));
+}
+
+TEST(ReadEvents, AnErrorOfTheSourceCutsWhatItHas) {
+  for (const char* const text : {"[{},{", "[{}]"}) {
+    LongSource source(text, "no disk");
+    EXPECT_EQ(ReadEvents(source, {[](const Event&) {}}).cut,
+              "truncated (no disk) at byte 4 of the JSON; the 1 whole events before it are used");
+  }
 }
 
 TEST(ReadEvents, TheCategoryTellsTheKindAndWithoutOneTheProcess) {
