@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <random>
 #include <string>
 #include <thread>
@@ -188,13 +190,18 @@ TEST_F(OpLogTest, OfAnyRunsTheLogHoldsWhatTheirOperationsReadAndWrote) {
       }
     }
     const LoggedOps log = Read();
+    const std::string last =
+        log.files.size() == 1 ? path_ : OpLogPart(path_, static_cast<int>(log.files.size()));
     std::vector<std::pair<int64_t, std::vector<std::string>>> found;
     for (const LoggedOps::Iteration& one : log.iterations) {
       std::vector<std::string>& ops = found.emplace_back(one.number, std::vector<std::string>()).second;
       for (size_t i = one.begin; i < one.end; ++i) ops.push_back(TextOf(log.ops[i]));
     }
     EXPECT_EQ(found, expected);
-    EXPECT_EQ(log.cut.empty(), is_finished) << log.cut;
+    EXPECT_EQ(log.cut, is_finished ? ""
+                                   : absl::StrCat(last, ": ends at byte ", std::filesystem::file_size(last),
+                                                  ", after ", log.ops.size(),
+                                                  " operations: the run was killed, or the disk was full"));
     EXPECT_EQ(std::make_pair(log.rank, log.world_size), std::make_pair(2, 5));
   }
 }
@@ -235,6 +242,7 @@ TEST_F(OpLogTest, ThreadsLogSideBySide) {
   const LoggedOps ops = Read();
   EXPECT_EQ(ops.cut, "");
   EXPECT_EQ(ops.ops.size(), 2000u);
+  EXPECT_EQ(ops.definitions.size(), 1u);
 }
 
 TEST_F(OpLogTest, ALogThatIsKilledHoldsWhatWasLoggedAndSaysWhereItEnds) {
@@ -253,41 +261,31 @@ TEST_F(OpLogTest, ALogThatIsKilledHoldsWhatWasLoggedAndSaysWhereItEnds) {
   EXPECT_THAT(ops.cut, HasSubstr("after 1200 operations: the run was killed"));
 }
 
-TEST_F(OpLogTest, ALogCutAtAnyByteIsReadUpToThereOrRefused) {
+TEST_F(OpLogTest, ALogCutOrDamagedAtAnyByteIsReadUpToThereOrRefused) {
   const auto log = Start();
   Iterate(*log, 0);
   Finish(*log);
   const std::string whole = *ReadFile(path_);
+  std::vector<std::string> ops;
+  for (const LoggedOp& op : Read().ops) ops.push_back(TextOf(op));
   size_t most = 0;
   for (size_t size = 0; size < whole.size(); ++size) {
-    ASSERT_TRUE(WriteFileAtomically(path_, whole.substr(0, size)).ok());
-    const auto read = ReadOpLog(path_);
-    if (size < sizeof(internal::OpLogHeader)) {
-      EXPECT_FALSE(read.ok()) << size;
-      continue;
+    std::string damaged = whole;
+    damaged[size] = static_cast<char>(damaged[size] ^ 0x5a);
+    for (const std::string& bytes : {whole.substr(0, size), damaged}) {
+      ASSERT_TRUE(WriteFileAtomically(path_, bytes).ok());
+      const auto read = ReadOpLog(path_);
+      const bool is_cut = bytes.size() == size;
+      EXPECT_TRUE(!is_cut || read.ok() == (size >= sizeof(internal::OpLogHeader))) << size;
+      if (!read.ok()) continue;
+      if (is_cut) {
+        EXPECT_THAT(read->cut, HasSubstr("ends at byte"));
+        EXPECT_GE(read->ops.size(), std::exchange(most, read->ops.size()));
+      }
+      for (size_t i = 0; i < read->ops.size(); ++i) EXPECT_EQ(TextOf(read->ops[i]), ops.at(i)) << size;
     }
-    ASSERT_TRUE(read.ok()) << read.status();
-    EXPECT_THAT(read->cut, HasSubstr("ends at byte")) << size;
-    EXPECT_GE(read->ops.size(), most);
-    most = read->ops.size();
   }
   EXPECT_EQ(most, 3u);
-}
-
-TEST_F(OpLogTest, ADamagedByteEndsTheLogAndNothingElse) {
-  const auto log = Start();
-  Iterate(*log, 0);
-  Finish(*log);
-  const std::string whole = *ReadFile(path_);
-  for (size_t i = 0; i < whole.size(); ++i) {
-    std::string damaged = whole;
-    damaged[i] = static_cast<char>(damaged[i] ^ 0x5a);
-    ASSERT_TRUE(WriteFileAtomically(path_, damaged).ok());
-    const auto read = ReadOpLog(path_);
-    if (!read.ok()) continue;
-    EXPECT_LE(read->ops.size(), 3u);
-    for (const LoggedOp& op : read->ops) EXPECT_EQ(op.num_tensors(), 3);
-  }
 }
 
 // Some bytes of a record's payload.
@@ -356,47 +354,86 @@ TEST_F(OpLogTest, WhatIsNoLogIsRefusedWithASentence) {
   std::filesystem::remove(path_);
   const auto log = Start();
   Finish(*log);
-  std::string bytes = *ReadFile(path_);
-  bytes[12] = 64;
-  ASSERT_TRUE(WriteFileAtomically(path_, bytes).ok());
-  EXPECT_THAT(std::string(ReadOpLog(path_).status().message()), HasSubstr("digests of 64 bits"));
-  bytes[8] = 9;
-  ASSERT_TRUE(WriteFileAtomically(path_, bytes).ok());
-  EXPECT_THAT(std::string(ReadOpLog(path_).status().message()), HasSubstr("version 9"));
+  const std::string bytes = *ReadFile(path_);
+  for (const auto& [offset, message] :
+       {std::pair(offsetof(internal::OpLogHeader, digest_bits), "digests of 9 bits and sketches of 16 sums;"),
+        {offsetof(internal::OpLogHeader, num_sketch_sums), "digests of 128 bits and sketches of 9 sums;"},
+        {offsetof(internal::OpLogHeader, version), "a log of operations of version 9;"}}) {
+    std::string other = bytes;
+    other[offset] = 9;
+    ASSERT_TRUE(WriteFileAtomically(path_, other).ok());
+    EXPECT_THAT(std::string(ReadOpLog(path_).status().message()), HasSubstr(absl::StrCat(": ", message)));
+  }
 }
 
-TEST_F(OpLogTest, NoFileIsOverwritten) {
+TEST_F(OpLogTest, AFileThatCannotBeMadeIsNamed) {
   ASSERT_TRUE(WriteFileAtomically(path_, "mine").ok());
   OpLog::Options options;
   options.path = path_;
-  EXPECT_TRUE(absl::IsAlreadyExists(OpLog::Create(options).status()));
+  EXPECT_EQ(OpLog::Create(options).status(),
+            absl::AlreadyExistsError(path_ + ": cannot be made: File exists"));
   EXPECT_EQ(*ReadFile(path_), "mine");
+  options.path = dir_ + "/no/log";
+  EXPECT_EQ(OpLog::Create(options).status(),
+            absl::InternalError(options.path + ": cannot be made: No such file or directory"));
 }
 
-TEST_F(OpLogTest, ALimitOnFilesIsAnErrorOfTheRoomThatThereIs) {
+TEST_F(OpLogTest, WithoutRoomTheErrorIsSaidOnceAndNoMoreIsLogged) {
   rlimit original;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &original), 0);
-  rlimit small = original;
-  small.rlim_cur = 1 << 16;
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto limit = [&](rlim_t size) {
+    rlimit small = original;
+    small.rlim_cur = size;
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  };
+  const absl::Status error = absl::ResourceExhaustedError(path_ + ": no room for more: File too large");
+  limit(1 << 16);
   OpLog::Options options;
   options.path = path_;
-  const absl::Status status = OpLog::Create(options).status();
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &original), 0);
-  EXPECT_EQ(status, absl::ResourceExhaustedError(path_ + ": no room for more: File too large"));
+  EXPECT_EQ(OpLog::Create(options).status(), error);
+  std::filesystem::remove(path_);
+  limit(1 << 18);
+  const auto log = Start();
+  absl::Status status;
+  while ((status = log->BeginIteration(0)).ok()) {
+    for (int i = 0; i < 100; ++i) const OpRange op(Op("linear"), {x_});
+  }
+  limit(original.rlim_cur);
+  EXPECT_EQ(status, error);
+  const size_t num_ops = Read().ops.size();
+  EXPECT_GT(num_ops, 100u);
+  Iterate(*log, 1);
+  Finish(*log);
+  EXPECT_EQ(Read().ops.size(), num_ops);
+  EXPECT_NE(Read().cut, "");
+  EXPECT_EQ(log->BeginIteration(2), absl::OkStatus());
 }
 
 TEST_F(OpLogTest, TensorsThatAreWantedAreKept) {
   OpLog::Options options;
-  options.keep = {"encoder.relu.*"};
+  options.keep = {"encoder.relu.*", "*.y", "encoder.linear.input1"};
   options.kept_dir = dir_ + "/kept";
+  options.rank = 1;
+  options.world_size = 3;
   const auto log = Start(options);
-  Iterate(*log, 3);
+  for (const int64_t iteration : {3, 5}) Iterate(*log, iteration);
   Finish(*log);
-  const auto dump = ReadDump(options.kept_dir + "/3");
-  ASSERT_TRUE(dump.ok()) << dump.status();
-  EXPECT_TRUE(std::filesystem::exists(options.kept_dir + "/3/manifest.json"));
-  EXPECT_EQ(OpTensorPath(1, true, 0), "op1.output0");
+  for (const int iteration : {3, 5}) {
+    const auto dump = ReadDump(absl::StrCat(options.kept_dir, "/", iteration));
+    ASSERT_TRUE(dump.ok()) << dump.status();
+    EXPECT_EQ(dump->manifest->rank, 1);
+    EXPECT_EQ(dump->manifest->world_size, 3);
+    std::map<std::string, float> kept, expected;
+    for (const NamedTensor& named : ListTensors(dump->tensors))
+      kept[named.path] = *static_cast<const float*>(named.tensor.view.data());
+    for (const int number : {0, 1, 2}) {
+      const auto first = static_cast<float>((iteration == 3 ? 1 : 4) + number);
+      expected[OpTensorPath(number, true, 0)] = first + 1;
+      expected[absl::StrCat("op", number, ".input1")] = first;
+      if (number == 1) expected["op1.input0"] = first;
+    }
+    EXPECT_EQ(kept, expected);
+  }
 }
 
 TEST_F(OpLogTest, AChildThatIsForkedLogsNothing) {
@@ -421,6 +458,7 @@ TEST_F(OpLogTest, NothingIsLoggedBeforeAndAfter) {
   Finish(*log);
   { const OpRange op(Op("linear"), {x_}); }
   EXPECT_EQ(log->num_ops(), 3);
+  EXPECT_EQ(log->BeginIteration(1), absl::FailedPreconditionError(path_ + ": closed"));
 }
 
 }  // namespace

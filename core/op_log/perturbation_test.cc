@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "ott/core/tensor/element.h"
 #include "ott/core/tensor/tensor_view.h"
@@ -46,8 +48,11 @@ TEST_F(PerturbationTest, TheSeedAndThePathSayHow) {
   EXPECT_EQ(Moved("weights.a", data), first);
   EXPECT_NE(Moved("weights.b", data), first);
   EXPECT_EQ(Moved("bias", data), data);
+  EXPECT_EQ(Perturbation::Get().moved(), (std::set<std::string>{"weights.a", "weights.b"}));
   Perturbation::Get().Disable();
+  EXPECT_EQ(Moved("weights.a", data), data);
   Enable(2, 1);
+  EXPECT_EQ(Perturbation::Get().moved(), std::set<std::string>());
   EXPECT_NE(Moved("weights.a", data), first);
 }
 
@@ -116,11 +121,26 @@ TEST_F(PerturbationTest, FiniteNumbersMoveByUnitsOfTheirDTypeAndOthersStay) {
 }
 
 TEST_F(PerturbationTest, WhatMakesNoSenseIsRefused) {
+  Perturbation own;
   Perturbation::Options options;
-  options.ulps = -1;
-  EXPECT_TRUE(absl::IsInvalidArgument(Perturbation::Get().Enable(options)));
+  for (const int ulps : {-1, 0, (1 << 20) + 1}) {
+    options.ulps = ulps;
+    EXPECT_EQ(own.Enable(options),
+              absl::InvalidArgumentError(absl::StrCat("perturb: ", ulps, " ulps is not in [1, 1048576]")));
+  }
+  options.ulps = 1 << 20;
+  EXPECT_EQ(own.Enable(options), absl::OkStatus());
+  EXPECT_EQ(Moved("a", {1}), std::vector<float>{1}) << "another one than the process's is enabled";
   Enable(1, 1);
-  EXPECT_TRUE(absl::IsFailedPrecondition(Perturbation::Get().Enable({})));
+  own.Disable();
+  EXPECT_NE(Moved("a", {1}), std::vector<float>{1});
+  EXPECT_EQ(Perturbation::Get().Enable({}), absl::FailedPreconditionError("perturb: enabled already"));
+  float x[4] = {1, 1, 1, 1};
+  EXPECT_EQ(Perturbation::OfferView("b", TensorView(x, DType::kFloat32, {2}, {2}), x),
+            absl::InvalidArgumentError("perturb: b is not contiguous"));
+  EXPECT_EQ(
+      Perturbation::OfferView("b", TensorView(x, DType::kFloat32, {2}, {1}, {Device::Kind::kCuda, 0}), x),
+      absl::UnimplementedError("perturb: b is in device memory; offer it before it is copied there"));
 }
 
 }  // namespace
