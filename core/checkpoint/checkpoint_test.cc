@@ -19,14 +19,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
-#include "ott/core/checkpoint/state_kind.h"
 #include "ott/core/checkpoint/torch_objects.h"
 #include "ott/core/tensor/scattered_elements.h"
 
 namespace ott {
 namespace {
 
-using testing::AnyOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(Checkpoint, FormatsOfOneModelHoldTheSameTensors) {
@@ -128,7 +127,7 @@ TEST(Checkpoint, FoldersOfNumberedCheckpointsAreListed) {
   }
   for (const char* const name :
        {"epoch=3-step=40.ckpt", "step_50.pt", "model-00001-of-00002.pt", "step_60.log", "rng_state_0.pth",
-        "model_state_0.pt", "model_state_1.pt", "optim_state_1.pt"}) {
+        "model_state_0.pt", "model_state_1.pt", "optim_state_1.pt", "100", "=.pt"}) {
     std::filesystem::copy_file(Data("weights.pt"), absl::StrCat(dir, "/", name));
   }
   const std::map<int64_t, std::string> expected = {{20, dir + "/global_step20"},
@@ -136,18 +135,122 @@ TEST(Checkpoint, FoldersOfNumberedCheckpointsAreListed) {
                                                    {50, dir + "/step_50.pt"},
                                                    {100, dir + "/checkpoint-100"},
                                                    {300, dir + "/iter_0000300"}};
+  for (const char* const name : {"last.ckpt", "config.json", ".hidden.pt"})
+    std::filesystem::copy_file(Data("weights.pt"), absl::StrCat(dir, "/", name));
+  std::filesystem::create_directories(dir + "/empty");
   EXPECT_EQ(ListCheckpoints(dir), expected);
+  EXPECT_THAT(ListOtherCheckpoints(dir),
+              ElementsAre("=.pt", "epoch", "last.ckpt", "model-00001-of-00002.pt", "model_state_0.pt",
+                          "model_state_1.pt", "optim_state_1.pt", "other_7", "rng_state_0.pth"));
   std::filesystem::copy_file(Data("weights.pt"), dir + "/step_100.pt");
   EXPECT_THAT(ListCheckpoints(dir), testing::IsEmpty()) << "two of iteration 100";
   std::filesystem::remove_all(dir);
 }
 
-TEST(Checkpoint, NoBytesAreBytesInEachProtocol) {
-  // pickle.dumps({"a": b""}, 2); later ones have an opcode for it.
-  constexpr char kPickle[] = "\x80\2}q\0X\1\0\0\0aq\1c__builtin__\nbytes\nq\2)Rq\3s.";
-  const std::string path = testing::TempDir() + "/no_bytes.pkl";
-  ASSERT_TRUE(WriteFileAtomically(path, std::string(kPickle, sizeof(kPickle) - 1)).ok());
-  EXPECT_EQ(Elements(At(Read(path), "a")), "uint8[0]:");
+std::string Format(const std::string& path) {
+  const auto checkpoint = ReadCheckpoint(path);
+  return checkpoint.ok() ? checkpoint->format : std::string(checkpoint.status().message());
+}
+
+TEST(Checkpoint, TheFormatOfAFileIsSaid) {
+  for (const auto& [name, format] :
+       {std::pair("weights.pt", "torch.save"),
+        {"whole_legacy.pt", "torch.save, as before PyTorch 1.6"},
+        {"script.pt", "TorchScript"},
+        {"weights_compressed.npz", "NumPy .npz"},
+        {"plain.pkl", "pickle"},
+        {"weights.safetensors", "safetensors"},
+        {"sharded/model.safetensors.index.json", "safetensors in 2 files with an index"}})
+    EXPECT_EQ(Format(Data(name)), format);
+}
+
+// Each folder has files, the format or error that is said, and the names in the state.
+TEST(Checkpoint, OfAFolderEachFileIsAValueExceptThoseThatBelongTogether) {
+  const std::string text = "text", dir = testing::TempDir() + "/folder", model = "mp_rank_00_model_states.pt",
+                    optimizer = "zero_pp_rank_0_mp_rank_00_optim_states.pt";
+  struct Folder {
+    std::vector<std::pair<std::string, std::string>> files;  // and what is in them
+    std::string format, names;
+  };
+  const std::string none = ": no checkpoint is in this folder",
+                    not_joined = ": ZeRO with model parallelism or experts is not put together";
+  for (const Folder& folder : std::vector<Folder>{
+           {{{"a.pt", "weights.pt"}}, "a folder of 1 files", "a"},
+           {{{"pytorch_model.bin", "weights.pt"},
+             {"notes.txt", text},
+             {"s/a.pt", "weights.pt"},
+             {".h/a.pt", ""}},
+            "a folder of 3 files",
+            "notes.txt model s"},
+           {{{"adapter_model.bin", "weights.pt"}, {"model.pt", "weights.pt"}, {"x.json", "{}"}},
+            "a folder of 3 files",
+            "model model' x"},
+           {{{"latest", "two\r\n"},
+             {"two/a.pt", "weights.pt"},
+             {"one/b.pt", text},
+             {"zero_to_fp32.py", text},
+             {"zero_to_torch.py", text},
+             {"c.pt", "weights.pt"}},
+            "a folder of 1 files of two and 1 files",
+            "a c"},
+           {{{"latest_checkpointed_iteration.txt", "20"}, {"iter_0000020/a.pt", "weights.pt"}},
+            "a folder of 1 files of iter_0000020",
+            "a"},
+           {{{"latest", "../folder/s"}, {"s/a.pt", "weights.pt"}}, "a folder of 2 files", "latest s"},
+           {{{"latest", ".s"}, {".s/a.pt", "weights.pt"}}, "a folder of 1 files", "latest"},
+           {{{"latest", "a.pt"}, {"a.pt", "weights.pt"}}, "a folder of 2 files", "a latest"},
+           {{{model, "plain.pkl"}, {"z.json", "{}"}}, "DeepSpeed and 1 files", "step names z"},
+           {{{model, "plain.pkl"}, {"mp_rank_01_model_states.pt", "plain.pkl"}},
+            "a folder of 2 files",
+            "mp_rank_00_model_states mp_rank_01_model_states"},
+           {{{model, "plain.pkl"}, {optimizer, "plain.pkl"}, {"mp_rank_01_x", text}}, not_joined, ""},
+           {{{model, "plain.pkl"}, {optimizer, "plain.pkl"}, {"expert_1", text}}, not_joined, ""},
+           {{{"a/b/c/d/e.pt", "weights.pt"}}, "/a/b/c/d: is more than 3 folders deep", ""},
+           {{{"a/b/c/d.pt", "weights.pt"}}, "a folder of 1 files", "a"},
+           {{{".hidden/a.pt", "weights.pt"}}, none, ""}}) {
+    for (const auto& [name, contents] : folder.files) {
+      std::filesystem::create_directories(std::filesystem::path(dir + "/" + name).parent_path());
+      const auto data =
+          std::filesystem::is_regular_file(Data(contents)) ? ReadFile(Data(contents)) : contents;
+      ASSERT_TRUE(WriteFileAtomically(dir + "/" + name, *data).ok());
+    }
+    const bool is_error = folder.names.empty();
+    EXPECT_EQ(Format(dir), is_error ? dir + folder.format : folder.format);
+    std::vector<std::string> names;
+    const Value state = is_error ? Value(ValueMap()) : Read(dir);
+    for (const auto& [name, value] : state.map()) names.push_back(name);
+    EXPECT_EQ(absl::StrJoin(names, " "), folder.names);
+    std::filesystem::remove_all(dir);
+  }
+}
+
+TEST(Checkpoint, AFolderIsACheckpointByTheNamesInIt) {
+  const std::string dir = testing::TempDir() + "/by_name";
+  for (const auto& [name, is_checkpoint] : {std::pair("a.pt", true),
+                                            {"config.json", false},
+                                            {"m.index.json", true},
+                                            {".metadata", true},
+                                            {"notes.txt", false},
+                                            {"folder.pt/notes.txt", false},
+                                            {"a/b/c/d.pt", true},
+                                            {"a/b/c/d/e.pt", false}}) {
+    const std::filesystem::path path = absl::StrCat(dir, "/", name);
+    std::filesystem::create_directories(path.parent_path());
+    std::filesystem::copy_file(Data("plain.pkl"), path);
+    EXPECT_EQ(IsCheckpoint(dir), is_checkpoint) << name;
+    EXPECT_TRUE(IsCheckpoint(path.string()));
+    std::filesystem::remove_all(dir);
+  }
+  EXPECT_FALSE(IsCheckpoint(dir));
+}
+
+TEST(Checkpoint, AllValuesAreListedByPath) {
+  std::string listed;
+  for (const NamedTensor& named : ListValues(ValueMap{{"a", Value::List{1, "text", Value::List{2.5}}},
+                                                      {"b", ValueMap{{"c", Value()}, {"d", true}}}}))
+    absl::StrAppend(&listed, named.path, named.content == NamedTensor::Content::kText ? ": text" : ": ",
+                    ShapeToString(named.tensor.view.shape()), " ");
+  EXPECT_EQ(listed, "a.0: [] a.1: text[0] a.2.0: [] b.c: text[0] b.d: [] ");
 }
 
 TEST(Checkpoint, TorchScriptHasTheParametersOfEachModule) {
@@ -255,32 +358,6 @@ TEST_F(Hostile, ATensorThatReachesOutOfItsStorageIsNamed) {
   }
 }
 
-TEST_F(Hostile, AnArchiveThatUnpacksWithoutEndOrOverlapsIsAnError) {
-  const std::string npz = Bytes("weights_compressed.npz");
-  // The size of the first entry, in the directory: 20 + 4 bytes behind its signature.
-  const size_t directory = npz.find("PK\x01\x02");
-  std::string bomb = npz;
-  bomb.replace(directory + 24, 4, std::string("\xff\xff\xff\x7f", 4));
-  EXPECT_THAT(Error("bomb.npz", bomb), HasSubstr("'0.weight.npy' claims more bytes than it can hold"));
-  // The same size in 64 bits, as an extra field behind the name.
-  std::string large = npz;
-  const std::string name = "0.weight.npy";
-  large.replace(directory + 24, 4, std::string(4, '\xff'));
-  large.replace(directory + 30, 1, "\x0c");
-  large.insert(large.find(name, directory) + name.size(), std::string("\1\0\x8\0\1\0\0\0\1\0\0\0", 12));
-  large[large.size() - 10] += 12;
-  EXPECT_THAT(Error("large.npz", large),
-              HasSubstr("the ZIP archive unpacks to more than 4294967296 bytes, at '0.weight.npy'"));
-  // The second entry's offset, to the first one's.
-  std::string overlap = npz;
-  const size_t second = npz.find("PK\x01\x02", directory + 1);
-  overlap.replace(second + 42, 4, std::string(4, '\0'));
-  EXPECT_THAT(Error("overlap.npz", overlap), AnyOf(HasSubstr("is not at byte 0"), HasSubstr("overlap")));
-  std::string damaged = npz;
-  damaged[directory - 3] ^= 1;
-  EXPECT_THAT(Error("damaged.npz", damaged), HasSubstr("damaged.npz: the ZIP entry '"));
-}
-
 TEST_F(Hostile, AnArchiveWithMoreThanItsFolderIsAnError) {
   std::string bytes = Bytes("weights.pt");
   for (int i = 0; i < 2; ++i) bytes = Replaced(bytes, "weights/version", "another/version");
@@ -288,17 +365,52 @@ TEST_F(Hostile, AnArchiveWithMoreThanItsFolderIsAnError) {
               HasSubstr("the archive has 'another/version' beside its folder 'weights/'"));
 }
 
-TEST_F(Hostile, AnIndexThatLeadsOutOfItsFolderIsAnError) {
-  for (const char* const file : {"../secret.safetensors", "/etc/passwd", "..", "a/b"}) {
-    EXPECT_THAT(
-        Error("model.safetensors.index.json", absl::StrCat(R"({"weight_map": {"w": ")", file, R"("}})")),
-        HasSubstr("leads out of the folder"));
+TEST_F(Hostile, WhatIsWrongInAFileOrAnIndexIsNamed) {
+  const std::string leads_out = "', leads out of the folder", whole = Bytes("weights.safetensors");
+  const auto all = [&](const std::string& file) {
+    std::string map;
+    for (const auto& [name, elements] : AllElements(Read(Data("weights.pt"))))
+      absl::StrAppend(&map, ",\"", name, "\":\"", file, map.size() > 99 ? "" : "2", "\"");
+    return "{" + map.substr(1) + "}";
+  };
+  Write("a.safetensors", whole);
+  Write("a.safetensors2", whole);
+  for (const auto& [map, message] : std::vector<std::pair<std::string, std::string>>{
+           {"3", "\"weight_map\" is no map of names to files"},
+           {R"({"w": 3})", "the file of 'w' is no text"},
+           {R"({"w": "m.index.json"})", "the file of 'w', 'm.index.json', is no file of tensors"},
+           {R"({"w": "a.safetensors"})", "a.safetensors has no 'w', as the index says"},
+           {R"({"0.weight": "a.safetensors"})",
+            "a.safetensors has '0.bias', which the index does not say: they "
+            "are of different checkpoints"},
+           {all("a.safetensors"),
+            "a.safetensors has '0.bias', which the index does not say: they are of "
+            "different checkpoints"},
+           {R"({"w": "../secret.safetensors"})", "the file of 'w', '../secret.safetensors" + leads_out},
+           {R"({"w": "/etc/passwd"})", "the file of 'w', '/etc/passwd" + leads_out},
+           {R"({"w": ".."})", "the file of 'w', '.." + leads_out},
+           {R"({"w": "a/b"})", "the file of 'w', 'a/b" + leads_out},
+           {R"({"w": ""})", "the file of 'w', '" + leads_out}}) {
+    EXPECT_EQ(Error("m.index.json", R"({"weight_map": )" + map + "}"), dir_ + "/m.index.json: " + message);
   }
-}
-
-TEST_F(Hostile, AnIndexThatNamesItselfIsAnError) {
-  EXPECT_THAT(Error("m.index.json", R"({"weight_map": {"w": "m.index.json"}})"),
-              HasSubstr("the file of 'w', 'm.index.json', is no file of tensors"));
+  const std::string neither =
+      "is no checkpoint: neither torch.save's, TorchScript's, safetensors, NumPy's .npz, "
+      "a pickle nor JSON";
+  const std::string pickle = Bytes("plain.pkl"),
+                    npz = absl::StrReplaceAll(Bytes("weights.npz"), {{".npy", ".txt"}});
+  for (const auto& [bytes, message] : std::vector<std::pair<std::string, std::string>>{
+           {"", "is empty"},
+           {"text", neither},
+           {std::string("\x80\1)."), neither},
+           {std::string("\x80\6)."), neither},
+           {std::string("\1\2)."), neither},
+           {std::string("12345678{}"), neither},
+           {std::string("1234567\0.}", 10), neither},
+           {pickle + ".",
+            absl::StrCat("a pickle that ends at byte ", pickle.size(), " of ", pickle.size() + 1)},
+           {npz, "a ZIP archive with '0.weight.txt': neither torch.save's nor NumPy's"}}) {
+    EXPECT_EQ(Error("a.pt", bytes), dir_ + "/a.pt: " + message);
+  }
 }
 
 TEST_F(Hostile, ADistributedCheckpointWhosePartsDoNotFitIsAnErrorThatNamesThem) {
@@ -398,44 +510,6 @@ TEST_F(Hostile, ATextThatIsRepeatedWithoutEndIsAnError) {
   }
   EXPECT_THAT(Error("a.pkl", absl::StrCat("\x80\x03}(X", size, text, "q\x01", recalls, "Nu.")),
               HasSubstr("a key of more than 64 KiB"));
-}
-
-TEST_F(Hostile, AnObjectAsTheStateOfANumPyDTypeIsNoOrderOfBytes) {
-  const std::string bytes(
-      "\x80\x02"
-      "cnumpy.core.multiarray\nscalar\n(cnumpy\ndtype\nU\x02"
-      "f8\x85Rcnumpy\ndtype\n)RbU\x01"
-      "atR.");
-  const absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(Write("a.pkl", bytes));
-  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
-  EXPECT_NE(checkpoint->state.map().Find("__class__"), nullptr);
-}
-
-TEST(StateKind, NamesOfFrameworksAreKnown) {
-  const auto name = [](const char* path, bool is_tensor = true) {
-    return std::string(Name(StateKindOf(path, is_tensor)));
-  };
-  EXPECT_EQ(name("model.layers.0.weight"), "weights");
-  EXPECT_EQ(name("layers.0.weight"), "weights");
-  EXPECT_EQ(name("optimizer.state.0.exp_avg"), "optimizer moments");
-  EXPECT_EQ(name("optimizer.state.0.step", false), "optimizer step");
-  EXPECT_EQ(name("optimizer.param_groups.0.lr", false), "hyperparameters");
-  EXPECT_EQ(name("scheduler.last_epoch", false), "schedule");
-  EXPECT_EQ(name("rng_state.torch"), "random numbers");
-  EXPECT_EQ(name("scaler.scale", false), "scaler");
-  EXPECT_EQ(name("optimizer.overflow", false), "scaler");
-  EXPECT_EQ(name("epoch", false), "data position");
-  EXPECT_EQ(name("args.hidden_size", false), "configuration");
-  EXPECT_EQ(name("native_amp_scaling_state.scale", false), "scaler");
-  EXPECT_EQ(name("mp_rank_00.model_optim_rng.model.decoder.final_layernorm.weight"), "weights");
-  EXPECT_EQ(name("mp_rank_00.model_optim_rng.rng_state.0.torch_rng_state"), "random numbers");
-  EXPECT_EQ(name("mp_rank_00.model_optim_rng.iteration", false), "data position");
-  EXPECT_EQ(name("mp_rank_00.model_optim_rng.optimizer.param_groups.0.lr", false), "hyperparameters");
-  EXPECT_EQ(name("mp_rank_00.distrib_optim.0.float32.param"), "master weights");
-  EXPECT_EQ(name("note", false), "other");
-  EXPECT_EQ(RankOfPath("random_states_3.torch_manual_seed"), 3);
-  EXPECT_EQ(RankOfPath("mp_rank_02_001.model_optim_rng.rng_state"), 2);
-  EXPECT_EQ(RankOfPath("rng_state.torch"), std::nullopt);
 }
 
 }  // namespace

@@ -1,0 +1,201 @@
+#include "ott/core/checkpoint/zip_archive.h"
+
+#include <zlib.h>
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+std::string InBytes(uint64_t number, size_t size) {
+  std::string bytes;
+  for (size_t i = 0; i < size; ++i, number >>= 8) bytes += static_cast<char>(number & 0xff);
+  return bytes;
+}
+
+struct Written {
+  std::string name, data;
+  bool deflated = false;
+  // Bits: the size, the size in the file and the place are in a ZIP64 field alone.
+  unsigned zip64 = 0;
+  std::string extra = {}, comment = {};
+};
+
+std::string Deflated(const std::string& data) {
+  z_stream stream = {};
+  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string packed(deflateBound(&stream, data.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
+  stream.avail_in = static_cast<uInt>(data.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return packed;
+}
+
+// After PKWARE's APPNOTE. `start` comes before it all, and `directory` gets its place.
+std::string Zip(const std::vector<Written>& entries, bool has_zip64_end = false,
+                const std::string& comment = "", const std::string& start = "",
+                size_t* directory_at = nullptr) {
+  std::string file = start, directory;
+  for (const Written& entry : entries) {
+    const std::string stored = entry.deflated ? Deflated(entry.data) : entry.data;
+    const uint64_t numbers[] = {entry.data.size(), stored.size(), file.size()};
+    std::string in_32_bits[3], field;
+    for (size_t i = 0; i < 3; ++i) {
+      const bool is_in_field = (entry.zip64 >> i & 1) != 0;
+      in_32_bits[i] = InBytes(is_in_field ? UINT64_MAX : numbers[i], 4);
+      if (is_in_field) field += InBytes(numbers[i], 8);
+    }
+    if (!field.empty()) field = InBytes(1, 2) + InBytes(field.size(), 2) + field;
+    const std::string method = InBytes(entry.deflated ? 8 : 0, 2) + InBytes(0, 4),
+                      crc = InBytes(crc32(0, reinterpret_cast<const Bytef*>(entry.data.data()),
+                                          static_cast<uInt>(entry.data.size())),
+                                    4);
+    file += "PK\3\4" + InBytes(0, 4) + method + crc + InBytes(stored.size(), 4) +
+            InBytes(entry.data.size(), 4) + InBytes(entry.name.size(), 2) + InBytes(entry.comment.size(), 2) +
+            entry.name + entry.comment + stored;
+    directory += "PK\1\2" + InBytes(0, 6) + method + crc + in_32_bits[1] + in_32_bits[0] +
+                 InBytes(entry.name.size(), 2) + InBytes(entry.extra.size() + field.size(), 2) +
+                 InBytes(entry.comment.size(), 2) + InBytes(0, 8) + in_32_bits[2] + entry.name + entry.extra +
+                 field + entry.comment;
+  }
+  const size_t at = file.size();
+  if (directory_at != nullptr) *directory_at = at;
+  file += directory;
+  if (has_zip64_end) {
+    const size_t end = file.size();
+    file += "PK\6\6" + InBytes(0, 20) + InBytes(0, 8) + InBytes(entries.size(), 8) +
+            InBytes(directory.size(), 8) + InBytes(at, 8) + "PK\6\7" + InBytes(0, 4) + InBytes(end, 8) +
+            InBytes(0, 4);
+  }
+  const uint64_t in_end64 = has_zip64_end ? UINT64_MAX : 0;
+  return file + "PK\5\6" + InBytes(0, 6) + InBytes(in_end64 | entries.size(), 2) +
+         InBytes(in_end64 | directory.size(), 4) + InBytes(in_end64 | at, 4) + InBytes(comment.size(), 2) +
+         comment;
+}
+
+// Returns the first error of opening or reading an archive, or "".
+std::string ErrorOf(const std::string& file) {
+  const auto archive = ZipArchive::Open({file, nullptr});
+  if (!archive.ok()) return std::string(archive.status().message());
+  for (const ZipArchive::Entry& entry : archive->entries()) {
+    const auto read = archive->Read(entry);
+    if (!read.ok()) return std::string(read.status().message());
+  }
+  return "";
+}
+
+TEST(ZipArchive, OfAnyArchiveTheEntriesAreReadAndOfACutOneNone) {
+  std::mt19937 random(1);
+  const auto below = [&](size_t end) { return random() % end; };
+  for (int trial = 0; trial < 500; ++trial) {
+    std::vector<Written> entries(below(4));
+    for (size_t i = 0; i < entries.size(); ++i) {
+      entries[i] = {absl::StrCat(std::string(below(3), 'n'), i), std::string(below(100), 'd'), below(2) == 0,
+                    below(2) == 0 ? 0 : static_cast<unsigned>(below(8))};
+      if (below(3) == 0) entries[i].extra = InBytes(0x5455, 2) + InBytes(5, 2) + "extra";
+      if (below(3) == 0) entries[i].comment = "PK";
+      if (below(3) == 0) entries[i].data += "PK\1\2 PK\5\6";
+    }
+    const std::string comment = below(4) == 0 ? "a comment of PK\5\6" : "";
+    const std::string file = Zip(entries, below(2) == 0, comment, std::string(below(2) * 9, '.'));
+    const auto archive = ZipArchive::Open({file, nullptr});
+    ASSERT_TRUE(archive.ok()) << archive.status();
+    ASSERT_EQ(archive->entries().size(), entries.size());
+    for (size_t i = 0; i < entries.size(); ++i) {
+      EXPECT_EQ(archive->entries()[i].name, entries[i].name);
+      const ZipArchive::Entry* const found = archive->Find(entries[i].name);
+      EXPECT_EQ(found, &archive->entries()[i]);
+      EXPECT_EQ(found->deflated, entries[i].deflated);
+      EXPECT_EQ(archive->Read(*found)->bytes, entries[i].data);
+    }
+    EXPECT_EQ(archive->Find("none"), nullptr);
+    const size_t size = below(file.size());
+    const absl::Status cut = ZipArchive::Open({std::string_view(file).substr(0, size), nullptr}).status();
+    EXPECT_EQ(cut, absl::DataLossError(absl::StrCat("a ZIP archive cut at byte ", size,
+                                                    ": its directory, which comes last, is missing; "
+                                                    "the program was probably killed while writing")));
+  }
+}
+
+TEST(ZipArchive, WhatIsWrongInADirectoryIsNamed) {
+  size_t at = 0;
+  const std::vector<Written> entries = {{"a", "abc"}, {"b", std::string(99, 'b'), true}};
+  const std::string good = Zip(entries, false, "", "", &at);
+  const size_t second = at + 47, end = at + 94;
+  const auto num_stored = static_cast<uint64_t>(Deflated(entries[1].data).size());
+  const auto changed = [](std::string file, size_t place, uint64_t number, size_t size) {
+    return file.replace(place, size, InBytes(number, size));
+  };
+  const auto directory = [](size_t place, const std::string& what) {
+    return absl::StrCat("the ZIP directory at byte ", place, ": ", what);
+  };
+  struct Change {
+    size_t place;
+    uint64_t number;
+    size_t size;
+    std::string error;
+  };
+  const std::string none = "'a' has no ZIP64 sizes", not_whole = "does not unpack to the size that it claims";
+  for (const Change& change : std::vector<Change>{
+           {at, 0, 1, directory(at, "no entry")},
+           {at + 8, 1, 2, directory(at, "'a' is encrypted")},
+           {at + 10, 12, 2, directory(at, "'a' is compressed by method 12, not stored or deflated")},
+           {at + 20, 2, 4, directory(at, "'a' of 3 bytes, 2 in the file, does not fit behind byte 31")},
+           {second + 20, 999, 4,
+            directory(second, absl::StrCat("'b' of 99 bytes, 999 in the file, does not fit behind byte 65"))},
+           {at + 20, UINT32_MAX, 4, directory(at, none)},
+           {at + 24, UINT32_MAX, 4, directory(at, none)},
+           {at + 42, UINT32_MAX, 4, directory(at, none)},
+           {second + 28, 500, 2, directory(second, "an entry that is longer than it")},
+           {at + 42, 1, 4, directory(at, "'a' is not at byte 1, where it should be")},
+           {at + 42, 99999, 4, directory(at, "'a' is not at byte 99999, where it should be")},
+           {at + 46, 'b', 1, directory(at, "'b' is not at byte 0, where it should be")},
+           {end + 10, 3, 2,
+            absl::StrCat("a ZIP directory of 3 entries does not fit into 94 bytes at byte ", at)},
+           {end + 16, 9999, 4, "a ZIP directory of 2 entries does not fit into 94 bytes at byte 9999"},
+           {second + 16, 7, 4, "the ZIP entry 'b' is damaged: its checksum is another"},
+           {second + 24, 98, 4, "the ZIP entry 'b' " + not_whole},
+           {second + 24, 100, 4, "the ZIP entry 'b' " + not_whole},
+           {second + 20, num_stored - 1, 4, "the ZIP entry 'b' " + not_whole},
+           {second + 20, num_stored + 1, 4, "the ZIP entry 'b' " + not_whole},
+           {second + 24, 1 << 20, 4, "the ZIP entry 'b' claims more bytes than it can hold"}}) {
+    EXPECT_EQ(ErrorOf(changed(good, change.place, change.number, change.size)), change.error);
+  }
+  EXPECT_EQ(ErrorOf(Zip({{"a", "1"}, {"b", "2"}, {"a", "3"}})), "the ZIP archive has 'a' twice");
+  for (const std::string& extra :
+       {InBytes(7, 2) + InBytes(100, 2), InBytes(1, 2) + InBytes(7, 2) + "seven  "})
+    EXPECT_EQ(ErrorOf(changed(Zip({{"a", "1", false, 0, extra}}), 32 + 24, UINT32_MAX, 4)),
+              directory(32, none));
+  const std::string large = Zip({{"a", "1"}, {"b", "2", true, 1}, {"c", "3", true, 1}}, true, "", "", &at);
+  const auto claim = [&](const std::string& file, size_t entry, uint64_t size) {
+    return changed(file, at + 47 * (entry + 1) + 12 * (entry - 1) + 4, size, 8);
+  };
+  const uint64_t gib = uint64_t{1} << 30;
+  EXPECT_EQ(ErrorOf(claim(claim(large, 1, 3 * gib), 2, gib)),
+            "the ZIP entry 'b' claims more bytes than it can hold");
+  for (const uint64_t first : {2 * gib, 5 * gib}) {
+    EXPECT_EQ(ErrorOf(claim(claim(large, 1, first), 2, 3 * gib)),
+              absl::StrCat("the ZIP archive unpacks to more than 4294967296 bytes, at '",
+                           first > 4 * gib ? "b" : "c", "'"));
+  }
+  EXPECT_EQ(ErrorOf(changed(large, large.size() - 22 - 12, 5, 8)),
+            "the ZIP64 end of the directory is not there");
+  // One entry within another.
+  const std::string inner = "PK\3\4" + InBytes(0, 22) + InBytes(1, 2) + InBytes(0, 2) + "b";
+  const std::string outer = Zip({{"a", inner}, {"b", ""}}, false, "", "", &at);
+  EXPECT_EQ(ErrorOf(changed(outer, at + 47 + 42, 31, 4)), "the ZIP entries 'a' and 'b' overlap");
+}
+
+}  // namespace
+}  // namespace ott
