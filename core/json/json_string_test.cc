@@ -38,9 +38,10 @@ TEST(EscapeJson, EscapesAtAnyPositionOfAnyLength) {
 }
 
 TEST(EscapeJson, CharactersBeyondAsciiAreEscapedAsPythonDoes) {
-  const std::string_view text = "\u00e9\u20ac\U0001f600\x7f\b\f\n\r\t/";
-  EXPECT_EQ(Escaped(text, JsonCharset::kAscii), R"(\u00e9\u20ac\ud83d\ude00\u007f\b\f\n\r\t/)");
-  EXPECT_EQ(Escaped(text), "\u00e9\u20ac\U0001f600\\u007f\\b\\f\\n\\r\\t/");
+  const std::string_view text = "\u00e9\u20ac\uffff\U00010000\U0001f600\x7f\b\f\n\r\t/";
+  EXPECT_EQ(Escaped(text, JsonCharset::kAscii),
+            R"(\u00e9\u20ac\uffff\ud800\udc00\ud83d\ude00\u007f\b\f\n\r\t/)");
+  EXPECT_EQ(Escaped(text), "\u00e9\u20ac\uffff\U00010000\U0001f600\\u007f\\b\\f\\n\\r\\t/");
 }
 
 TEST(EscapeJson, EachByteThatIsNotUtf8IsReplaced) {

@@ -34,7 +34,9 @@ absl::Status ParseError(const std::string& pickle) { return ParsePickle(pickle).
 TEST(Pickle, WhatIsUnknownIsAnErrorThatNamesIt) {
   EXPECT_THAT(ParseError("\x80\x02\x01.").message(),
               HasSubstr("opcode 0x01, which no pickler writes today, at byte 2"));
-  EXPECT_THAT(ParseError("\x80\x06.").message(), HasSubstr("protocol 6"));
+  for (char version = 0; version < 8; ++version)
+    EXPECT_EQ(ParseError(absl::StrCat("\x80", std::string(1, version), "N.")).ok(),
+              version >= 2 && version <= 5);
   EXPECT_THAT(ParseError("N.").message(), HasSubstr("no PROTO"));
 }
 
@@ -98,6 +100,10 @@ TEST(Pickle, AKeyIsFoundByItsFirstTextAndNothingElse) {
   EXPECT_EQ(find(""), -1);
   const auto list = ParsePickle("\x80\x04]U\1kaK\2a.");
   EXPECT_EQ(list->data.Find(list->data[list->root], "k"), nullptr);
+  EXPECT_EQ(TextOf(&list->data[list->data[list->root].items[0]]), "k");
+  for (const auto* const none :
+       {&pickle->data[1], &list->data[list->root], static_cast<const PlainData::Value*>(nullptr)})
+    EXPECT_EQ(TextOf(none), "");
 }
 
 TEST(Pickle, NamesThatAreRepeatedWithoutEndAreRefused) {
