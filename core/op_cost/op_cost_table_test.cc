@@ -29,7 +29,9 @@ std::vector<double> ParseNumbers(std::string_view text) {
   return numbers;
 }
 
-// float32[2,3], 7, [0,1], "float16", each with a name or without one: dim=7.
+// float32[2,3], 7, [0,1], "float16", each with a name or without one: dim=7. "+" is between items of a list;
+// after
+// "..." come all the tensors and nothing else.
 OpArgument ParseArgument(std::string_view text, int position) {
   OpArgument argument;
   argument.position = position;
@@ -88,7 +90,12 @@ std::vector<Case> Cases() {
     for (const absl::string_view argument : absl::StrSplit(fields[2], ' ', absl::SkipEmpty())) {
       ++position;
       if (argument == "-") continue;
-      c.op.arguments.push_back(ParseArgument(std::string_view(argument.data(), argument.size()), position));
+      if (argument == "...") {
+        c.op.tensors_only = true;
+        continue;
+      }
+      for (const absl::string_view item : absl::StrSplit(argument, '+'))
+        c.op.arguments.push_back(ParseArgument(std::string_view(item.data(), item.size()), position));
     }
     c.flops = ParseCost(fields[3]);
     c.bytes = ParseCost(fields[4]);

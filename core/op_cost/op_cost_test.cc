@@ -27,15 +27,6 @@ TEST(OpCost, TypesByNumberAreThoseByName) {
   }
 }
 
-TEST(OpCost, LabelsWithoutNumbersDoNotTellWhetherAttentionIsCausal) {
-  const Shape shape = {1, 1, 2, 1};
-  OpDescription sizes =
-      Op("_scaled_dot_product_flash_attention", {T(shape, kF16), T(shape, kF16), T(shape, kF16)});
-  sizes.tensors_only = true;
-  EXPECT_FALSE(CostOf(sizes, kForward, std::nullopt).flops.has_value());
-  EXPECT_TRUE(CostOf(sizes, kForward, std::nullopt).bytes.has_value());
-}
-
 TEST(OpCost, SizesHaveAllTheirDigits) {
   EXPECT_EQ(CostOf(Op("mm", {T({1'048'579, 64}), T({64, 128})}), kForward, std::nullopt).params,
             "M=128,N=1048579,K=64,float32");
