@@ -243,8 +243,9 @@ KernelKind KernelKindOf(std::string_view name) {
                                     : KernelKind::kConvolution;
   }
   if (Has(lower, "fprop") || Has(lower, "cudnn_1") || Has(lower, "scudnn") || Has(lower, "884cudnn") ||
-      Has(lower, "1688cudnn") || Has(lower, "16816cudnn") || Has(lower, "implicit_convolve") ||
-      Has(lower, "winograd") || Has(lower, "conv2d") || Has(lower, "convolve")) {
+      Has(lower, "1688cudnn") || Has(lower, "16816cudnn") || Has(lower, "8816cudnn") ||
+      Has(lower, "16832cudnn") || Has(lower, "implicit_convolve") || Has(lower, "winograd") ||
+      Has(lower, "conv2d") || Has(lower, "convolve")) {
     return KernelKind::kConvolution;
   }
   if (Has(lower, "gemm") || Has(lower, "gemv") || Has(lower, "nvjet_") || Has(lower, "bmm_") ||
