@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
@@ -253,6 +254,10 @@ TEST(KinetoProfile, NamesRanksAndDevicesAreTheHeaders) {
   events[1].thread = 2;
   const Profile profile = Read(
       R"({"ph":"M","name":"process_name","pid":9,"args":{"name":"python"}},)"
+      R"({"ph":"M","name":"process_labels","pid":9,"tid":2,"args":{"name":"CPU"}},)"
+      R"({"ph":"i","cat":"cpu_op","name":"no range","pid":9,"tid":3,"ts":1},)"
+      R"({"ph":"X","cat":"ac2g","name":"an arrow","pid":9,"tid":4,"ts":1},)"
+      R"({"ph":"X","cat":"Trace","name":"the whole","pid":9,"tid":5,"ts":1},)"
       R"({"ph":"M","name":"thread_name","pid":9,"tid":2,"args":{"name":"backward"}},)"
       R"({"ph":"M","name":"thread_name","pid":8,"tid":1,"args":{"name":"of another"}},)" +
           TextOf(events),
@@ -366,9 +371,9 @@ TEST(KinetoProfile, FramesThatTellNothingAreNoRanges) {
   std::vector<std::string> told;
   for (size_t i = 0; i < profile.threads[0].ranges.size(); ++i) {
     const kernels::OpLabel& label = profile.labels[profile.threads[0].ranges[i].label];
-    told.push_back(label.text + label.source);
+    told.push_back(absl::StrCat(label.text, label.source, " ", static_cast<int>(label.kind)));
   }
-  EXPECT_THAT(told, ElementsAre("train.py:7", "Linear_0", "train.py:7", "Linear_0"));
+  EXPECT_THAT(told, ElementsAre("train.py:7 4", "Linear_0 3", "train.py:7 4", "Linear_0 3"));
 }
 
 TEST(KinetoProfile, CollectivesOfTheHostAreOfTheOneGroupThatIsTold) {
@@ -425,29 +430,45 @@ TEST(KinetoProfile, ArrowsAreSequenceNumbersWhereThereAreNone) {
   }
 }
 
-TEST(KinetoProfile, AnOpsLabelHoldsWhatIsSaidOfItsInputs) {
-  const std::vector<std::pair<std::string, std::string>> same = {{"Input Dims", "[[2,3],[]]"},
-                                                                 {"Input type", R"(["float","Scalar"])"},
-                                                                 {"Input Strides", "[[3,1],[]]"},
-                                                                 {"Concrete Inputs", R"(["","7"])"}};
+TEST(KinetoProfile, AnOpsLabelHoldsAllThatIsSaidOfIt) {
+  const std::vector<std::pair<std::string, std::string>> same = {
+      {"Input Dims", "[[2,3],[]]"},
+      {"Input type", R"(["float","Scalar"])"},
+      {"Input Strides", "[[3,1],[]]"},
+      {"Concrete Inputs", R"(["","7"])"},
+      {"Call stack", R"("torch/x.py(1): g;model.py(7): f")"},
+      {"Module Hierarchy", "\"SELF(Net)\""},
+      {"kernel_flop", "5"},
+      {"kernel_num_gb", "0.5"}};
   std::vector<Written> events = WithEachChanged(
-      {"cpu_op", "aten::add"}, same, {"[[2,4],[]]", R"(["double","Scalar"])", "[[4,1],[]]", R"(["","8"])"});
+      {"cpu_op", "aten::add"}, same,
+      {"[[2,4],[]]", R"(["double","Scalar"])", "[[4,1],[]]", R"(["","8"])", R"("a")", R"("b")", "6", "6"});
   events.push_back(WithEachChanged({"cpu_op", "aten::add"}, {same[0], same[1], same[2]}, {"", "", ""})[0]);
   const Profile profile = Read(TextOf(events));
   std::vector<uint32_t> labels;
   for (const Profile::Range& range : profile.threads.at(0).ranges) labels.push_back(range.label);
-  EXPECT_THAT(labels, ElementsAre(0, 0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(labels, ElementsAre(0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
   const kernels::OpLabel& label = profile.labels[0];
   const std::string told[] = {label.shapes, label.types, label.strides, label.inputs};
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(told[i], same[i].second) << same[i].first;
+  EXPECT_EQ(label.kind, kernels::OpLabel::Kind::kOp);
+  EXPECT_EQ(absl::StrCat(label.text, " ", label.source, " ", label.module_hierarchy),
+            "aten::add model.py:7 SELF(Net)");
+  EXPECT_EQ(label.description.op, "add");
+  std::string arguments;
+  for (const OpArgument& argument : label.description.arguments)
+    absl::StrAppend(&arguments, argument.position, argument.name, "[", absl::StrJoin(argument.shape, ", "),
+                    "]", "=", argument.numbers.empty() ? 0 : argument.numbers[0], " ");
+  EXPECT_EQ(arguments, "0[2, 3]=0 1[]=7 -1kernel_flop[]=5 -1kernel_num_gb[]=0.5 ");
   EXPECT_FALSE(label.description.tensors_only);
-  EXPECT_TRUE(profile.labels[5].description.tensors_only);
+  EXPECT_TRUE(profile.labels[9].description.tensors_only);
 }
 
 TEST(KinetoProfile, EventsWithoutATimeAreCounted) {
   EXPECT_THAT(
       Read(R"({"ph":"X","cat":"kernel","name":"when"},{"ph":"X","cat":"kernel","name":"k","ts":1})").notes,
       ElementsAre(HasSubstr("1 events have no time")));
+  EXPECT_THAT(Read("{}", "\"baseTimeNanoseconds\":0").notes, ElementsAre("baseTimeNanoseconds is no time"));
 }
 
 }  // namespace
