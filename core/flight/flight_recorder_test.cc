@@ -62,14 +62,6 @@ class FlightRecorderTest : public testing::Test {
     return record.value_or(FlightRecord());
   }
 
-  static FlightOperation Collective(std::string group, std::vector<int> ranks = {}) {
-    FlightOperation operation;
-    operation.role = FlightRole::kCollective;
-    operation.group = std::move(group);
-    operation.ranks = std::move(ranks);
-    return operation;
-  }
-
   // Returns how the process ended.
   static int RunInChild(const std::function<void()>& work) {
     const pid_t child = fork();
@@ -327,7 +319,7 @@ TEST_F(FlightRecorderTest, GroupsOfEightRangesAtMostKeepTheirMembers) {
   const std::vector<int> fewer(squares.begin(), squares.end() - 1);
   FlightRecorder* const recorder = Create(3, 16384);
   for (const auto& ranks : {all_of_stage, blocks, fewer, squares, {}})
-    recorder->Add("a", Collective(std::to_string(ranks.size()), ranks));
+    recorder->Add("a", FlightOperation::Collective(std::to_string(ranks.size()), ranks));
   std::vector<std::vector<int>> kept;
   for (const FlightRecord::Group& group : Read().groups) kept.push_back(group.Ranks());
   EXPECT_THAT(kept, ElementsAre(all_of_stage, blocks, fewer, std::vector<int>(), std::vector<int>()));
@@ -336,7 +328,7 @@ TEST_F(FlightRecorderTest, GroupsOfEightRangesAtMostKeepTheirMembers) {
 TEST_F(FlightRecorderTest, RanksThatTheJobHasNotLeaveTheRecordReadable) {
   FlightRecorder* const recorder = Create();
   for (const int rank : {-1, 4, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()}) {
-    recorder->Add("a", Collective("of " + std::to_string(rank), {0, rank}));
+    recorder->Add("a", FlightOperation::Collective("of " + std::to_string(rank), {0, rank}));
     EXPECT_EQ(recorder->Add("b", FlightOperation::Send(rank)), nullptr);
     EXPECT_EQ(recorder->Add("b", FlightOperation::Receive(rank)), nullptr);
   }
@@ -350,7 +342,7 @@ TEST_F(FlightRecorderTest, WhatDoesNotFitIsCounted) {
   FlightRecorder* const recorder = Create();
   constexpr uint32_t kGroups = internal::kFlightGroups;
   for (uint32_t i = 0; i <= kGroups; ++i)
-    EXPECT_EQ(recorder->Add("a", Collective(std::to_string(i))) == nullptr, i == kGroups);
+    EXPECT_EQ(recorder->Add("a", FlightOperation::Collective(std::to_string(i))) == nullptr, i == kGroups);
   for (uint32_t i = kGroups; i <= internal::kFlightSlots; ++i)
     EXPECT_EQ(recorder->Add("m" + std::to_string(i), {}) == nullptr, i == internal::kFlightSlots);
   EXPECT_EQ(Read().num_dropped, 2);
@@ -473,7 +465,7 @@ TEST_F(FlightRecorderTest, WhereThereIsNoRoomCreatingItIsTheError) {
 
 TEST_F(FlightRecorderTest, AFileCutAnywhereIsAnError) {
   FlightRecorder* const recorder = Create();
-  FlightRecorder::Begin(recorder->Add("sum", Collective("dp0")), Now(), 0);
+  FlightRecorder::Begin(recorder->Add("sum", FlightOperation::Collective("dp0")), Now(), 0);
   const std::string whole = *ReadFile(path_);
   ASSERT_TRUE(ParseFlightRecord(whole).ok());
   for (size_t size = 0; size + 64 < whole.size(); size += size < internal::kFlightHeaderBytes ? 1 : 97) {
@@ -489,7 +481,7 @@ TEST_F(FlightRecorderTest, AFileCutAnywhereIsAnError) {
 
 TEST_F(FlightRecorderTest, AnyByteOfTheHeaderMayBeDamaged) {
   FlightRecorder* const recorder = Create();
-  FlightRecorder::Begin(recorder->Add("sum", Collective("dp0", {0, 2})), Now(), 0);
+  FlightRecorder::Begin(recorder->Add("sum", FlightOperation::Collective("dp0", {0, 2})), Now(), 0);
   const std::string whole = *ReadFile(path_);
   for (size_t at = 0; at < internal::kFlightEventsOffset; ++at) {
     std::string damaged = whole;
@@ -505,7 +497,7 @@ TEST_F(FlightRecorderTest, AnyByteOfTheHeaderMayBeDamaged) {
 
 TEST_F(FlightRecorderTest, WhatNoJobHasIsRefusedAndNamed) {
   FlightRecorder* const recorder = Create();
-  FlightRecorder::Begin(recorder->Add("sum", Collective("dp0", {0, 2})), Now(), 0);
+  FlightRecorder::Begin(recorder->Add("sum", FlightOperation::Collective("dp0", {0, 2})), Now(), 0);
   const std::string whole = *ReadFile(path_);
   using Damage = std::function<void(internal::FlightHeader&, internal::FlightSlot&, internal::FlightGroup&)>;
   const std::string no_ranks = "group dp0 has ranks that the job has not";
@@ -539,7 +531,7 @@ TEST_F(FlightRecorderTest, WhatNoJobHasIsRefusedAndNamed) {
 
 TEST_F(FlightRecorderTest, NumbersThatNoRecorderWritesAreBroughtIntoTheirRange) {
   FlightRecorder* const recorder = Create();
-  FlightRecorder::Begin(recorder->Add("sum", Collective("dp0")), Now(), 300);
+  FlightRecorder::Begin(recorder->Add("sum", FlightOperation::Collective("dp0")), Now(), 300);
   std::string bytes = *ReadFile(path_);
   auto& header = *reinterpret_cast<internal::FlightHeader*>(bytes.data());
   auto& slot = *reinterpret_cast<internal::FlightSlot*>(bytes.data() + internal::kFlightHeaderBytes);
@@ -579,6 +571,9 @@ TEST_F(FlightRecorderTest, FlushingWaitsForTheWholeFileToBeOnTheDisk) {
 }
 
 TEST_F(FlightRecorderTest, WhatIsNoFileOfItsOwnIsRefused) {
+  for (const size_t bytes : {FlightRecorder::kMinBytes - 1, FlightRecorder::kMaxBytes + 1})
+    EXPECT_EQ(FlightRecorder::Create({path_, 0, 1, "h", "", 0, bytes}, Clock::Fastest()).status().message(),
+              "a flight recorder of " + std::to_string(bytes) + " bytes; it has from 32768 to 16777216");
   EXPECT_EQ(ReadFlightRecord(path_).status().code(), absl::StatusCode::kNotFound);
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   EXPECT_EQ(ReadFlightRecord(path_).status().message(), "no regular file");
