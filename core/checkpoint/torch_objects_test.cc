@@ -5,8 +5,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "core/checkpoint/checkpoint_for_test.h"
 #include "gmock/gmock.h"
@@ -42,67 +44,74 @@ std::string Unpickled(const std::string& pickle) {
   return text_of(*value);
 }
 
+// Parts of pickles: the call of "module:name", a text, bytes and a storage of so many elements.
+std::string Call(const std::string& name, const std::string& arguments) {
+  return "c" + absl::StrReplaceAll(name, {{":", "\n"}}) + "\n(" + arguments + "tR";
+}
+std::string TextInPickle(const std::string& of) {
+  return "X" + std::string(1, static_cast<char>(of.size())) + std::string(3, '\0') + of;
+}
+std::string BytesInPickle(const std::string& of) {
+  return "C" + std::string(1, static_cast<char>(of.size())) + of;
+}
+std::string StorageInPickle(const std::string& type, char size) {
+  return "(" + TextInPickle("storage") + "ctorch\n" + type + "\n" + TextInPickle("K") + TextInPickle("cpu") +
+         "K" + size + "tQ";
+}
+
 TEST(TorchObjects, ObjectsThatAreKnownAreTheirValuesAndOthersSayTheirClass) {
-  const auto call = [](const std::string& name, const std::string& arguments) {
-    return "c" + absl::StrReplaceAll(name, {{":", "\n"}}) + "\n(" + arguments + "tR";
-  };
-  const auto text = [](const std::string& of) {
-    return "X" + std::string(1, static_cast<char>(of.size())) + std::string(3, '\0') + of;
-  };
   const auto map = [](const std::string& entries) { return "}(" + entries + "u"; };
   const std::string two = "(K\1K\2t", ordered = "collections:OrderedDict";
-  const auto storage = [&](const std::string& type, char size) {
-    return "(" + text("storage") + "ctorch\n" + type + "\n" + text("K") + text("cpu") + "K" + size + "tQ";
-  };
   // Elements [1, 3) of a storage of bytes, as a tensor of two.
   const auto tensor = [&](const std::string& more, const std::string& name = "_rebuild_tensor_v2",
                           const std::string& sizes = "(K\2t(K\1t") {
-    return call("torch._utils:" + name, storage("ByteStorage", 8) + "K\1" + sizes + more);
+    return Call("torch._utils:" + name, StorageInPickle("ByteStorage", 8) + "K\1" + sizes + more);
   };
   const std::string elements = "<uint8[2]: 2 3>",
-                    bytes = call("_codecs:encode", text("a\xc3\xbf") + text("latin1"));
-  const std::string dtype = call("numpy:dtype", text("i2")) + "(K\3" + text("<") + "NNNtb",
-                    byte_dtype = call("numpy:dtype", text("u1")) + "(K\3" + text("|") + "NNNtb",
-                    big_dtype = call("numpy:dtype", text("i2")) + "(K\3" + text(">") + "NNNtb";
+                    bytes = Call("_codecs:encode", TextInPickle("a\xc3\xbf") + TextInPickle("latin1"));
+  const std::string dtype = Call("numpy:dtype", TextInPickle("i2")) + "(K\3" + TextInPickle("<") + "NNNtb",
+                    byte_dtype =
+                        Call("numpy:dtype", TextInPickle("u1")) + "(K\3" + TextInPickle("|") + "NNNtb",
+                    big_dtype =
+                        Call("numpy:dtype", TextInPickle("i2")) + "(K\3" + TextInPickle(">") + "NNNtb";
   const auto array = [&](const std::string& type, const std::string& order, const std::string& data) {
-    return call("numpy.core.multiarray:_reconstruct", "") + "(K\1(K\1K\2t" + type + order + data + "tb";
-  };
-  const auto raw = [](const std::string& of) {
-    return "C" + std::string(1, static_cast<char>(of.size())) + of;
+    return Call("numpy.core.multiarray:_reconstruct", "") + "(K\1(K\1K\2t" + type + order + data + "tb";
   };
   const std::pair<std::string, std::string> rows[] = {
       {"]" + two + "a", "[[1, 2]]"},
-      {map(text("1") + "NK\1\x88\x89NNK\2"), "{1=null, 1#1=true, False=null, None=2}"},
+      {map(TextInPickle("1") + "NK\1\x88\x89NNK\2"), "{1=null, 1#1=true, False=null, None=2}"},
       {map("\x88K\1" + two + "K\2"), "{True=1, (1, 2)=2}"},
-      {map(raw("b\n") + "K\1"), "{b'b\\n'=1}"},
-      {"(" + raw("ab") + bytes + "t", "[<uint8[2]: 97 98>, <uint8[2]: 97 255>]"},
-      {call("_codecs:encode", text("\xe2\x82\xac") + text("latin1")),
+      {map(BytesInPickle("b\n") + "K\1"), "{b'b\\n'=1}"},
+      {"(" + BytesInPickle("ab") + bytes + "t", "[<uint8[2]: 97 98>, <uint8[2]: 97 255>]"},
+      {Call("_codecs:encode", TextInPickle("\xe2\x82\xac") + TextInPickle("latin1")),
        "{__class__=\"_codecs.encode\", args=[\"\\u20ac\", \"latin1\"]}"},
-      {call(ordered, map(text("a") + "K\1")), "{a=1}"},
-      {call("builtins:dict", map(text("a") + "K\1")), "{a=1}"},
-      {call("collections:Counter", map(text("a") + "K\1")), "{a=1}"},
-      {call("collections:defaultdict", "cbuiltins\nint\n") + "(" + text("a") + "K\1u", "{a=1}"},
-      {call("m:C", map(text("a") + "K\1")), "{__class__=\"m.C\", args=[{a=1}]}"},
-      {call("m:C", "") + map(text("a") + "K\1") + "b", "{__class__=\"m.C\", a=1}"},
-      {call("m:C", "") + "(" + map(text("a") + "K\1") + map(text("s") + "K\2") + "tb",
+      {Call(ordered, map(TextInPickle("a") + "K\1")), "{a=1}"},
+      {Call("builtins:dict", map(TextInPickle("a") + "K\1")), "{a=1}"},
+      {Call("collections:Counter", map(TextInPickle("a") + "K\1")), "{a=1}"},
+      {Call("collections:defaultdict", "cbuiltins\nint\n") + "(" + TextInPickle("a") + "K\1u", "{a=1}"},
+      {Call("m:C", map(TextInPickle("a") + "K\1")), "{__class__=\"m.C\", args=[{a=1}]}"},
+      {Call("m:C", "") + map(TextInPickle("a") + "K\1") + "b", "{__class__=\"m.C\", a=1}"},
+      {Call("m:C", "") + "(" + map(TextInPickle("a") + "K\1") + map(TextInPickle("s") + "K\2") + "tb",
        "{__class__=\"m.C\", a=1, s=2}"},
-      {call("m:C", "") + "(N" + map(text("s") + "K\2") + "tb", "{__class__=\"m.C\", s=2}"},
-      {call("m:C", "") + two + "b", "{__class__=\"m.C\", state=[1, 2]}"},
-      {call("m:C", "") + "(N}}tb", "{__class__=\"m.C\", state=[null, {}, {}]}"},
-      {call("m:C", "") + "(K\1K\2e", "{__class__=\"m.C\", items=[1, 2]}"},
-      {call("builtins:set", "](K\2K\1e"), "[1, 2]"},
-      {call("__builtin__:frozenset", "](K\2K\1e"), "[1, 2]"},
-      {call("__builtin__:set", "](K\2K\1e"), "[1, 2]"},
-      {call("builtins:frozenset", "](K\2K\1e"), "[1, 2]"},
-      {call("builtins:bytes", ""), "<uint8[0]:>"},
-      {call("__builtin__:bytes", ""), "<uint8[0]:>"},
-      {call("torch:Size", two), "[1, 2]"},
-      {call("torch:device", text("cuda") + "K\1"), "\"cuda:1\""},
-      {call("torch:device", text("cpu")), "\"cpu\""},
-      {storage("ShortStorage", 4), "<int16[4]: 513 1027 1541 2055>"},
-      {storage("QInt8Storage", 8), "{__class__=\"torch.QInt8Storage\", bytes=<uint8[8]: 1 2 3 4 5 6 7 8>}"},
-      {storage("UntypedStorage", 8), "<uint8[8]: 1 2 3 4 5 6 7 8>"},
-      {"(" + text("other") + "K\1" + text("K") + "K\1K\1tQ", "'': refers to something else than a storage"},
+      {Call("m:C", "") + "(N" + map(TextInPickle("s") + "K\2") + "tb", "{__class__=\"m.C\", s=2}"},
+      {Call("m:C", "") + two + "b", "{__class__=\"m.C\", state=[1, 2]}"},
+      {Call("m:C", "") + "(N}}tb", "{__class__=\"m.C\", state=[null, {}, {}]}"},
+      {Call("m:C", "") + "(K\1K\2e", "{__class__=\"m.C\", items=[1, 2]}"},
+      {Call("builtins:set", "](K\2K\1e"), "[1, 2]"},
+      {Call("__builtin__:frozenset", "](K\2K\1e"), "[1, 2]"},
+      {Call("__builtin__:set", "](K\2K\1e"), "[1, 2]"},
+      {Call("builtins:frozenset", "](K\2K\1e"), "[1, 2]"},
+      {Call("builtins:bytes", ""), "<uint8[0]:>"},
+      {Call("__builtin__:bytes", ""), "<uint8[0]:>"},
+      {Call("torch:Size", two), "[1, 2]"},
+      {Call("torch:device", TextInPickle("cuda") + "K\1"), "\"cuda:1\""},
+      {Call("torch:device", TextInPickle("cpu")), "\"cpu\""},
+      {StorageInPickle("ShortStorage", 4), "<int16[4]: 513 1027 1541 2055>"},
+      {StorageInPickle("QInt8Storage", 8),
+       "{__class__=\"torch.QInt8Storage\", bytes=<uint8[8]: 1 2 3 4 5 6 7 8>}"},
+      {StorageInPickle("UntypedStorage", 8), "<uint8[8]: 1 2 3 4 5 6 7 8>"},
+      {"(" + TextInPickle("other") + "K\1" + TextInPickle("K") + "K\1K\1tQ",
+       "'': refers to something else than a storage"},
       {tensor(""), elements},
       {tensor("\x89"), elements},
       {tensor("", "_rebuild_tensor"), elements},
@@ -110,36 +119,63 @@ TEST(TorchObjects, ObjectsThatAreKnownAreTheirValuesAndOthersSayTheirClass) {
       {tensor("", "_rebuild_tensor_v2", "(K\3t(K\4t"),
        "'': a tensor of [3] uint8 at element 1 reaches out of its storage of 8 bytes"},
       {tensor("", "_rebuild_tensor_v2", std::string("(K\0t(K\1t", 8)), "<uint8[0]:>"},
-      {tensor("", "_rebuild_tensor_v2", call("torch:Size", "(K\2t") + "(K\1t"), elements},
+      {tensor("", "_rebuild_tensor_v2", Call("torch:Size", "(K\2t") + "(K\1t"), elements},
       {tensor("\x89N"
               "ctorch\nint16\n",
               "_rebuild_tensor_v3"),
        "<int16[2]: 1027 1541>"},
-      {map(text("a") + tensor("\x89N" + map(text("conj") + "\x88"))),
+      {map(TextInPickle("a") + tensor("\x89N" + map(TextInPickle("conj") + "\x88"))),
        "{a=" + elements + ", a (attributes)={conj=true}}"},
-      {map(text("a") + call("torch._utils:_rebuild_parameter", tensor("\x88") + "\x88N")),
+      {map(TextInPickle("a") + Call("torch._utils:_rebuild_parameter", tensor("\x88") + "\x88N")),
        "{a=" + elements + ", a (attributes)={requires_grad=true}}"},
-      {map(text("a") + call("torch.nn.parameter:Parameter", tensor("") + "\x89")),
+      {map(TextInPickle("a") + Call("torch.nn.parameter:Parameter", tensor("") + "\x89")),
        "{a=" + elements + ", a (attributes)={requires_grad=false}}"},
-      {call("torch.nn.parameter:Buffer", tensor("")), elements},
-      {map(text("a") + call("torch._utils:_rebuild_parameter_with_state",
-                            tensor("") + "\x88N" + map(text("tp") + "K\1" + text("_metadata") + "K\2"))),
+      {Call("torch.nn.parameter:Buffer", tensor("")), elements},
+      {map(TextInPickle("a") +
+           Call("torch._utils:_rebuild_parameter_with_state",
+                tensor("") + "\x88N" + map(TextInPickle("tp") + "K\1" + TextInPickle("_metadata") + "K\2"))),
        "{a=" + elements + ", a (attributes)={tp=1}}"},
-      {map(text("a") + call("torch._tensor:_rebuild_from_type_v2",
-                            "ctorch._utils\n_rebuild_tensor_v2\ncm\nMine\n(" + storage("ByteStorage", 8) +
-                                "K\1(K\2t(K\1t\x89t" + map(text("x") + "K\1"))),
+      {map(TextInPickle("a") +
+           Call("torch._tensor:_rebuild_from_type_v2",
+                "ctorch._utils\n_rebuild_tensor_v2\ncm\nMine\n(" + StorageInPickle("ByteStorage", 8) +
+                    "K\1(K\2t(K\1t\x89t" + map(TextInPickle("x") + "K\1"))),
        "{a=" + elements + ", a (attributes)={__class__=\"m.Mine\", x=1}}"},
-      {call("numpy.core.multiarray:scalar", dtype + raw("\1\2")), "<int16[]: 513>"},
-      {call("numpy.core.multiarray:scalar", byte_dtype + raw("\7")), "<uint8[]: 7>"},
-      {array(dtype, "\x89", raw("\1\2\3\4")), "<int16[1, 2]: 513 1027>"},
-      {array(byte_dtype, "\x88", raw("\1\2")), "<uint8[1, 2]: 1 2>"},
-      {array(dtype, "\x89", raw("\1\2")),
+      {Call("numpy.core.multiarray:scalar", dtype + BytesInPickle("\1\2")), "<int16[]: 513>"},
+      {Call("numpy.core.multiarray:scalar", byte_dtype + BytesInPickle("\7")), "<uint8[]: 7>"},
+      {array(dtype, "\x89", BytesInPickle("\1\2\3\4")), "<int16[1, 2]: 513 1027>"},
+      {array(byte_dtype, "\x88", BytesInPickle("\1\2")), "<uint8[1, 2]: 1 2>"},
+      {array(dtype, "\x89", BytesInPickle("\1\2")),
        "'': a tensor of [1, 2] int16 at element 0 reaches out of its storage of 2 bytes"}};
   for (const auto& [pickle, expected] : rows) EXPECT_EQ(Unpickled(pickle), expected);
   for (const std::string& other :
-       {big_dtype, call("numpy:dtype", text("i2")) + call("numpy:dtype", "") + "b"})
-    EXPECT_THAT(Unpickled(call("numpy.core.multiarray:scalar", other + raw("\1\2"))),
+       {big_dtype, Call("numpy:dtype", TextInPickle("i2")) + Call("numpy:dtype", "") + "b"})
+    EXPECT_THAT(Unpickled(Call("numpy.core.multiarray:scalar", other + BytesInPickle("\1\2"))),
                 testing::HasSubstr("{__class__=\"numpy.core.multiarray.scalar\", "));
+}
+
+TEST(TorchObjects, CallsWithoutAnArgumentOrWithNoneInsteadSayTheirClass) {
+  const std::string dtype = Call("numpy:dtype", TextInPickle("i2")) + "(K\3" + TextInPickle("<") + "NNNtb";
+  const std::string tensor = "torch._utils:_rebuild_tensor_v2", bytes = StorageInPickle("ByteStorage", 8);
+  const std::pair<std::string, std::vector<std::string>> calls[] = {
+      {tensor, {bytes, "K\1", "(K\2t", "(K\1t"}},
+      {"_codecs:encode", {TextInPickle("a"), TextInPickle("latin1")}},
+      {"numpy.core.multiarray:scalar", {dtype, BytesInPickle("\1\2")}},
+      {"torch._tensor:_rebuild_from_type_v2",
+       {"ctorch._utils\n_rebuild_tensor_v2\n", "ctorch\nTensor\n", "(" + bytes + "K\1(K\2t(K\1tt"}}};
+  for (const auto& [name, arguments] : calls) {
+    const std::string is_unknown = "{__class__=\"" + absl::StrReplaceAll(name, {{":", "."}}) + "\"";
+    EXPECT_THAT(Unpickled(Call(name, absl::StrJoin(arguments, ""))), testing::StartsWith("<")) << name;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      std::vector<std::string> others = arguments;
+      others[i] = "N";
+      const bool is_class = arguments.size() == 3 && i == 1, is_encoding = name[0] == '_' && i == 1;
+      EXPECT_THAT(Unpickled(Call(name, absl::StrJoin(others, ""))),
+                  testing::StartsWith(is_class || is_encoding ? "<" : is_unknown))
+          << name << " " << i;
+      others.resize(i);
+      EXPECT_THAT(Unpickled(Call(name, absl::StrJoin(others, ""))), testing::StartsWith(is_unknown)) << i;
+    }
+  }
 }
 
 }  // namespace
