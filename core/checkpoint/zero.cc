@@ -92,7 +92,7 @@ absl::StatusOr<Tensor> JoinRanges(const FlatTensor& flat, const Parameter& param
                                  std::move(parts));
 }
 
-// Each rank holds an equal range of each parameter, at *begin, which is moved behind it.
+// Each rank holds an equal range of each parameter, from `begin` of its flat buffer on.
 absl::StatusOr<Tensor> JoinShares(const FlatTensor& flat, const Parameter& parameter, int64_t begin) {
   const auto num_ranks = static_cast<int64_t>(flat.of_rank.size());
   const int64_t share = (parameter.num_elements + num_ranks - 1) / num_ranks;

@@ -247,17 +247,39 @@ TEST(Zero, OfAnyStageAndRanksTheStateIsWhatWasSplitAndWhatALaterRankHoldsOtherwi
 }
 
 TEST(Zero, PartsThatAreMissingAreNamed) {
-  const auto error = [](const Value& kept, size_t size) {
-    const Value partition =
-        ValueMap{{"optimizer_state_dict",
-                  ValueMap{{"single_partition_of_fp32_groups", Value::List{FlatOf(std::vector<float>(size))}},
-                           {"base_optimizer_state", kept}}}};
-    const Value shapes = Value::List{ValueMap{{"a", Value::List{2, 2}}, {"b", Value::List{3}}}};
-    return std::string(
-        JoinZeroPartitions({ValueMap{{"param_shapes", shapes}}}, {partition}).status().message());
+  const Value shapes = Value::List{ValueMap{{"a", Value::List{2, 2}}, {"b", Value::List{3}}}};
+  const Value model = ValueMap{{"param_shapes", shapes}};
+  const auto partition = [](size_t size, const Value& kept) {
+    return ValueMap{{"optimizer_state_dict", ValueMap{{"single_partition_of_fp32_groups",
+                                                       Value::List{FlatOf(std::vector<float>(size))}},
+                                                      {"base_optimizer_state", kept}}}};
   };
-  EXPECT_THAT(error(ValueMap(), 4), HasSubstr("'b': its parts have 0 of 3 elements"));
-  EXPECT_THAT(error(Value::List{}, 7), HasSubstr("no map of what the optimizer keeps of group 0"));
+  const auto of_shapes = [](const Value& other) { return ValueMap{{"param_shapes", other}}; };
+  const Value good = partition(7, ValueMap());
+  const std::string prefix = "ZeRO's partitions have ";
+  EXPECT_EQ(JoinZeroPartitions({model}, {good}).status(), absl::OkStatus());
+  for (const auto& [models, partitions, message] :
+       std::vector<std::tuple<std::vector<Value>, std::vector<Value>, std::string>>{
+           {{model}, {partition(4, ValueMap())}, "'b': its parts have 0 of 3 elements"},
+           {{model}, {partition(7, Value::List{})}, prefix + "no map of what the optimizer keeps of group 0"},
+           {{model},
+            {partition(7, Value::List{3})},
+            prefix + "no map of what the optimizer keeps of group 0"},
+           {{}, {good}, prefix + "no files of the optimizer"},
+           {{model}, {}, prefix + "no files of the optimizer"},
+           {{model, 3}, {good}, prefix + "a file of the model that is no map"},
+           {{ValueMap()}, {good}, prefix + "no param_shapes"},
+           {{of_shapes(3)}, {good}, prefix + "no param_shapes"},
+           {{of_shapes(Value::List{3})}, {good}, prefix + "param_shapes that are no maps"},
+           {{of_shapes(Value::List{ValueMap{{"a", 3}}})}, {good}, prefix + "no shape of 'a'"},
+           {{of_shapes(Value::List{ValueMap{{"a", Value::List{"x"}}}})}, {good}, prefix + "no shape of 'a'"},
+           {{model}, {good, ValueMap()}, prefix + "no optimizer_state_dict"},
+           {{model}, {ValueMap{{"optimizer_state_dict", 3}}}, prefix + "no optimizer_state_dict"},
+           {{model},
+            {good, ValueMap{{"optimizer_state_dict", ValueMap()}}},
+            prefix + "no flat master weights of group 0"}}) {
+    EXPECT_THAT(std::string(JoinZeroPartitions(models, partitions).status().message()), HasSubstr(message));
+  }
 }
 
 }  // namespace
