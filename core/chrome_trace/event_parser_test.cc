@@ -347,9 +347,12 @@ TEST(ReadEvents, TheCategoryTellsTheKindAndWithoutOneTheProcess) {
 
 TEST(ReadEvents, IdsAreDecimalOrHexadecimal) {
   std::vector<int64_t> ids;
-  ReadEvents(*ByteSource::OfText(R"([{"id":7},{"id":"0xabcdef0123456789"},{"id":"0x"},{"id":"x"}])"),
-             {[&](const Event& event) { ids.push_back(event.flow_id); }});
-  EXPECT_THAT(ids, ElementsAre(7, static_cast<int64_t>(0xabcdef0123456789), kNoNumber, kNoNumber));
+  ReadEvents(
+      *ByteSource::OfText(
+          R"([{"id":7},{"id":"0xabcdef0123456789"},{"id":1e3},{"id":-1e30},{"id":""},{"id":"0x"},{"id":"x"}])"),
+      {[&](const Event& event) { ids.push_back(event.flow_id); }});
+  EXPECT_THAT(ids, ElementsAre(7, static_cast<int64_t>(0xabcdef0123456789), 1000, kNoNumber, kNoNumber,
+                               kNoNumber, kNoNumber));
 }
 
 TEST(ParseMicroseconds, IsExactToTheNanosecond) {
