@@ -137,6 +137,8 @@ class ObservedTestCase(unittest.TestCase):
     def check_sound(self, name, train, iterations, config=None, **counts):
         observed = self.check(name, train, iterations, config, **counts)
         self.assertEqual(ott._ott.describe_unsound(observed.dir), "")
+        with open(os.path.join(observed.dir, f"rank_{RANK:05d}", "sound.json"), encoding="utf-8") as file:
+            self.assertNotIn("the checks ended in iteration", file.read())
         return observed
 
 

@@ -99,6 +99,25 @@ class RanksTest(ObservedTestCase):
 
         self.check("distributed_checkpoints", train, 4, forward=4, checkpoint=4)
 
+    def test_a_group_that_the_program_ends_before_the_last_iteration(self):
+        kept = []
+
+        def train():
+            torch.manual_seed(7)
+            group = dist.new_group()
+            models = [nn.parallel.DistributedDataParallel(nn.Linear(8, 8), process_group=group) for _ in range(2)]
+            optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
+            for _ in range(4):
+                for model, optimizer in zip(models, optimizers):
+                    optimizer.zero_grad()
+                    model(torch.rand(4, 8) + RANK).square().mean().backward()
+                    optimizer.step()
+            dist.destroy_process_group(group)
+            kept.extend(models)
+            return digest(models[1])
+
+        self.check_sound("ended_group", train, 5)
+
     def test_a_communication_hook_of_ones_own_stays(self):
         seen = []
 

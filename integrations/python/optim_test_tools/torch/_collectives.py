@@ -449,15 +449,30 @@ def _first_tensor(future: Any) -> torch.Tensor:
     return value[0] if isinstance(value, (list, tuple)) else value
 
 
+# The ranks of groups, by id: of one that a model still has, and the program has ended, nothing else tells.
+_ranks_of_groups: Dict[int, List[int]] = {}
+
+
 def group_ranks(group: Optional[Any]) -> List[int]:
     """The ranks of the job that are in a group."""
     distributed = sys.modules["torch.distributed"]
     if group is None:
         return list(range(distributed.get_world_size()))
     if hasattr(distributed, "get_process_group_ranks"):
-        return list(distributed.get_process_group_ranks(group))
+        try:
+            _ranks_of_groups[id(group)] = list(distributed.get_process_group_ranks(group))
+        except KeyError:
+            pass
+        return _ranks_of_groups.get(id(group), [])
     known = sys.modules["torch.distributed.distributed_c10d"]._pg_group_ranks.get(group)
     return sorted(known) if known else list(range(distributed.get_world_size()))
+
+
+def ranks_along(mesh: Any, dimension: int) -> Tuple[int, ...]:
+    """The ranks along a dimension of a mesh that this rank is in, also once the program has ended their group."""
+    place = list(mesh.get_coordinate())
+    place[dimension] = slice(None)
+    return tuple(mesh.mesh[tuple(place)].tolist())
 
 
 def all_ranks() -> List[int]:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from . import _hooks
-from ._collectives import OWN_HOOK, group_ranks
+from ._collectives import OWN_HOOK, group_ranks, ranks_along
 from ._sound_record import RULES
 from ._sound_reductions import Reductions
 from ._sound_training import LOOKED_INTO_ITERATIONS, Training, hash_text, is_rich, parameters_of, sample_digest, sums
@@ -233,13 +233,12 @@ class Replicas:
         for parameter in self._training.models.parameters().values():
             if _hooks.is_sharded(parameter):
                 for dimension, placement in enumerate(parameter.placements):
-                    if placement.is_replicate() and parameter.device_mesh.size(dimension) > 1:
-                        ranks = tuple(group_ranks(parameter.device_mesh.get_group(dimension)))
+                    ranks = ranks_along(parameter.device_mesh, dimension)
+                    if placement.is_replicate() and len(ranks) > 1:
                         found.setdefault(ranks, []).append(parameter)
-                    elif placement.is_shard() and parameter.device_mesh.size(dimension) > 1 and self._training.iteration < _FIRST_SHARDS:
+                    elif placement.is_shard() and len(ranks) > 1 and self._training.iteration < _FIRST_SHARDS:
                         value = sums([_hooks.local(parameter)]) if is_rich(_hooks.local(parameter)) else ""
-                        group = group_ranks(parameter.device_mesh.get_group(dimension))
-                        self._fact("shards_alike", self._training.name_of(parameter), value, "is_distinct", group=group)
+                        self._fact("shards_alike", self._training.name_of(parameter), value, "is_distinct", group=list(ranks))
         for ranks, parameters in found.items():
             self._fact("replicas_differ", "replicated parameters of a mesh", sums(map(_hooks.local, parameters)), group=list(ranks))
 
