@@ -82,9 +82,6 @@ TEST(Conditions, ThatDifferAreVoidOrNotedByTheValuesOfBothSides) {
     const auto verdict = voids.empty() ? AbResult::FASTER : AbResult::CANNOT_TELL;
     EXPECT_EQ(comparison.answer.verdict, verdict) << seed;
     EXPECT_EQ(comparison.measurements.at(0).verdict, verdict) << seed;
-    if (!voids.empty()) {
-      EXPECT_EQ(DescribeAnswer(comparison), "cannot tell: " + voids[0]);
-    }
   }
 }
 
@@ -109,13 +106,14 @@ TEST(Conditions, OfTheSessionAreNoted) {
     for (const size_t side : {0, 1}) {
       for (size_t i = 0; i < runs; ++i) {
         Process& process = (side == 0 ? samples.a : samples.b)[i];
-        const double start = static_cast<double>(2 * i + side) + (apart && side == seed % 2 ? 100 : 0);
+        const size_t turn = (i + runs / 2) % runs;
+        const double start = static_cast<double>(2 * turn + side) + (apart && side == seed % 2 ? 100 : 0);
         if (all_started || chance.Below(8) > 0) process.started = start;
         if (process.started.has_value()) starts[side].push_back(start);
         double& seconds = process.measurements[0].seconds[0];
         if (constant[side]) seconds = 1;
         if (!constant[side])
-          seconds *= (1 + growth * static_cast<double>(i)) * (chance.Below(9) == 0 ? 1.3 : 1);
+          seconds *= (1 + growth * static_cast<double>(turn)) * (chance.Below(9) == 0 ? 1.3 : 1);
         logarithms[side].push_back(std::log(seconds));
         if (chance.Below(5) == 0) continue;
         process.cpus_of_others = load[side] + 0.01 * chance.Number();

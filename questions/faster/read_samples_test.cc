@@ -485,6 +485,8 @@ TEST_F(ReadSideTest, SidesHaveTheirPrimaryMeasurementAndNoRunInCommon) {
     return ReadSides(of_a, of_b, ClockKind::kWall);
   };
   EXPECT_EQ(read(a, b)->primary, "iteration");
+  EXPECT_EQ(MustRead({Write("own.csv", "process,measurement,seconds\n1,iteration,1\n")}).primary,
+            "iteration");
   ExpectTimes(read(a, b)->a.at(0), {{"iteration", {1, 1}}});
   ExpectTimes(read(a, b)->b.at(0), {{"iteration", {2, 2}}});
   EXPECT_EQ(read(a, table)->primary, "");
@@ -504,40 +506,37 @@ TEST_F(ReadSideTest, SidesHaveTheirPrimaryMeasurementAndNoRunInCommon) {
 }
 
 TEST_F(ReadSideTest, BadFilesGetASentenceThatNamesThem) {
-  EXPECT_THAT(ErrorOf(""), HasSubstr("the file is empty"));
-  EXPECT_THAT(ErrorOf(" \n\n"), HasSubstr("the file is empty"));
-  EXPECT_THAT(ErrorOf("process,milliseconds\n1,2\n"), HasSubstr("another unit"));
-  EXPECT_THAT(ErrorOf("process,seconds\n"), HasSubstr("no times"));
-  EXPECT_THAT(ErrorOf("process,seconds\n1,2,3\n"), HasSubstr("file:2: 3 fields, and the first line names 2"));
-  EXPECT_THAT(ErrorOf("process,seconds\n1,\"2\n"), HasSubstr("a quote is not closed"));
-  EXPECT_THAT(ErrorOf("process,seconds,Seconds\n1,2,3\n"),
-              HasSubstr("file:1: two columns are named seconds"));
-  EXPECT_THAT(ErrorOf("process,seconds\n1,x\n"), HasSubstr("\"x\" is no number"));
-  EXPECT_THAT(ErrorOf("process,seconds\n1,nan\n"), HasSubstr("nan seconds: a time is a positive number"));
-  EXPECT_THAT(ErrorOf("process,seconds\n1,1\n1,-1\n"), HasSubstr("file:3: -1 seconds"));
-  EXPECT_THAT(ErrorOf("process,seconds\n1,0\n"), HasSubstr("0 seconds"));
-  EXPECT_THAT(ErrorOf("process,seconds\n1,inf\n"), HasSubstr("inf seconds"));
-  EXPECT_THAT(ErrorOf("process,iteration,seconds\n1,0,1\n1,0,2\n"),
-              HasSubstr("process 1 has iteration 0 of \"time\" twice"));
-  EXPECT_THAT(ErrorOf("process,measurement,seconds\n1,,2\n"),
-              HasSubstr("file: a measurement without a name"));
-  EXPECT_THAT(ErrorOf("\x7f\x45LF\x01"), HasSubstr("its columns are"));
-  EXPECT_THAT(ErrorOf("{\"benchmarks\": ["), HasSubstr("no JSON that can be read"));
-  EXPECT_THAT(ErrorOf("{}"), HasSubstr("JSON of none of"));
-  EXPECT_THAT(ErrorOf("[1, 2]"), HasSubstr("JSON of none of"));
-  EXPECT_THAT(ErrorOf(std::string(100000, '[')), HasSubstr("no JSON"));
-  EXPECT_THAT(ErrorOf("{\"process\": 1, \"seconds\": \"1\"}"),
-              HasSubstr("file:1: a line has process and seconds"));
-  EXPECT_THAT(ErrorOf("{\"process\": 1, \"seconds\": 1}\nx\n"), HasSubstr("file:2: no JSON object"));
-  EXPECT_THAT(ErrorOf(R"({"benchmarks": [{"name": "x", "real_time": 1, "time_unit": "parsec"}]})"),
-              HasSubstr("parsec"));
-  EXPECT_THAT(ErrorOf(R"({"benchmarks": [{"name": "x", "real_time": -1, "time_unit": "s"}]})"),
-              HasSubstr("is -1"));
-  EXPECT_THAT(ErrorOf(R"({"benchmarks": [{"name": "x", "time_unit": "s"}]})"), HasSubstr("is missing"));
-  EXPECT_THAT(ErrorOf(R"({"benchmarks": [{"name": "x", "error_occurred": true, "error_message": "boom"}]})"),
-              HasSubstr("x failed: boom"));
-  EXPECT_THAT(ErrorOf(R"({"benchmarks": []})"), HasSubstr("no benchmark has a time"));
-  EXPECT_THAT(ErrorOf(R"({"devices": [], "benchmarks": []})"), HasSubstr("no state has a time"));
+  for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
+           {"", "the file is empty"},
+           {" \n\n", "the file is empty"},
+           {"process,milliseconds\n1,2\n", "another unit"},
+           {"process,seconds\n", "no times"},
+           {"process,seconds\n1,2,3\n", "file:2: 3 fields, and the first line names 2"},
+           {"process,seconds\n1,\"2\n", "a quote is not closed"},
+           {"process,seconds,Seconds\n1,2,3\n", "file:1: two columns are named seconds"},
+           {"process,seconds\n1,x\n", "\"x\" is no number"},
+           {"process,seconds\n1,nan\n", "nan seconds: a time is a positive number"},
+           {"process,seconds\n1,1\n1,-1\n", "file:3: -1 seconds"},
+           {"process,seconds\n1,0\n", "0 seconds"},
+           {"process,seconds\n1,inf\n", "inf seconds"},
+           {"process,iteration,seconds\n1,0,1\n1,0,2\n", "process 1 has iteration 0 of \"time\" twice"},
+           {"process,measurement,seconds\n1,,2\n", "file: a measurement without a name"},
+           {"\x7f\x45LF\x01", "its columns are"},
+           {"{\"benchmarks\": [", "no JSON that can be read"},
+           {"{}", "JSON of none of"},
+           {"[1, 2]", "JSON of none of"},
+           {std::string(100000, '['), "no JSON"},
+           {"{\"process\": 1, \"seconds\": \"1\"}", "file:1: a line has process and seconds"},
+           {"{\"process\": 1, \"seconds\": 1}\nx\n", "file:2: no JSON object"},
+           {R"({"benchmarks": [{"name": "x", "real_time": 1, "time_unit": "parsec"}]})", "parsec"},
+           {R"({"benchmarks": [{"name": "x", "real_time": -1, "time_unit": "s"}]})", "is -1"},
+           {R"({"benchmarks": [{"name": "x", "time_unit": "s"}]})", "is missing"},
+           {R"({"benchmarks": [{"name": "x", "error_occurred": true, "error_message": "boom"}]})",
+            "x failed: boom"},
+           {R"({"benchmarks": []})", "no benchmark has a time"},
+           {R"({"devices": [], "benchmarks": []})", "no state has a time"}}) {
+    EXPECT_THAT(ErrorOf(text), HasSubstr(says));
+  }
 }
 
 TEST_F(ReadSideTest, WhatIsNoFileIsAnErrorAndNothingHangs) {

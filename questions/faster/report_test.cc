@@ -55,9 +55,16 @@ Compared RandomComparison(Chance& chance) {
   for (const char* name : {"forward", "loss", "backward", "step", "data", "save"}) {
     if (chance.Coin()) comparison.measurements.push_back(RandomResult(chance, name));
   }
+  // All measurements may count alike.
+  if (comparison.measurements.size() > 1 && chance.Coin()) {
+    comparison.answer = Result();
+    comparison.answer.error = 0.05;
+    comparison.answer.verdict = comparison.measurements[0].verdict;
+  }
   comparison.margin = 0.02;
   comparison.plotted = "iteration";
   comparison.notes = {"a note"};
+  if (chance.Coin()) comparison.voids = {"other machines", "other ranks"};
   for (auto* side : {&compared.samples.a, &compared.samples.b}) {
     const bool is_a = side == &compared.samples.a;
     for (size_t run = 0, runs = 1 + chance.Below(5); run < runs; ++run) {
@@ -87,6 +94,9 @@ std::string RunsOf(const Comparison& comparison) {
 // Returns the sentence about the primary measurement, by its definition.
 std::string Sentence(const Comparison& comparison) {
   const Result& answer = comparison.answer;
+  if (answer.verdict == AbResult::CANNOT_TELL && !comparison.voids.empty())
+    return "cannot tell: other machines";
+  if (answer.name.empty()) return DescribeAnswer(comparison);
   const double change = (*answer.ratio - 1) * 100;
   const std::string runs = RunsOf(comparison);
   if (answer.verdict == AbResult::SAME) {
@@ -124,6 +134,7 @@ std::string WhatChanged(const Comparison& comparison) {
     return std::abs(a.seconds_added) > std::abs(b.seconds_added);
   });
   std::vector<std::string> parts;
+  if (comparison.answer.name.empty()) return "";
   for (const Result& result : by_size) {
     if (changed(result) && parts.size() < 3) parts.push_back(text_of(result.name, result.seconds_added));
   }
@@ -143,14 +154,15 @@ Json OrNull(const std::optional<Number>& number) {
 Json JsonOf(const Result& result, bool is_drawn) {
   const auto rounded = [&](double number) { return is_drawn ? Rounded(number) : number; };
   const auto or_null = [&](const auto& number) { return number ? Json(rounded(*number)) : Json(); };
-  return {{"measurement", result.name},
+  const bool has_name = is_drawn || !result.name.empty();
+  return {{"measurement", has_name ? Json(result.name) : Json()},
           {"verdict", is_drawn ? AbResult::Verdict_Name(result.verdict) : Name(result.verdict)},
           {"ratio", or_null(result.ratio)},
           {"low", or_null(result.low)},
           {"high", or_null(result.high)},
           {"runs_needed", OrNull(result.runs_needed)},
-          {"seconds_a", rounded(result.seconds_a)},
-          {"seconds_b", rounded(result.seconds_b)}};
+          {"seconds_a", has_name ? Json(rounded(result.seconds_a)) : Json()},
+          {"seconds_b", has_name ? Json(rounded(result.seconds_b)) : Json()}};
 }
 
 TEST(Report, AllFormatsSayWhatTheComparisonHolds) {
@@ -164,14 +176,19 @@ TEST(Report, AllFormatsSayWhatTheComparisonHolds) {
     EXPECT_EQ(DescribeAnswer(comparison), Sentence(comparison));
     const Result& first = comparison.answer;
     EXPECT_EQ(DescribeProgress(comparison),
-              absl::StrFormat("%s: B / A %+.1f %% (%s)", RunsOf(comparison), (*first.ratio - 1) * 100,
-                              first.low ? Percents(*first.low, *first.high) : "too few to tell"));
-    std::string text = absl::StrCat(Sentence(comparison), "\n", WhatChanged(comparison));
+              first.name.empty()
+                  ? absl::StrCat(RunsOf(comparison), ": ", Name(first.verdict))
+                  : absl::StrFormat("%s: B / A %+.1f %% (%s)", RunsOf(comparison), (*first.ratio - 1) * 100,
+                                    first.low ? Percents(*first.low, *first.high) : "too few to tell"));
+    std::string text =
+        absl::StrCat(Sentence(comparison), "\n", comparison.voids.empty() ? "" : "also: other ranks\n",
+                     WhatChanged(comparison));
     TextTable table({"measurement", "A", "B", "change", "interval", "verdict"}, TextTable::LastColumn::kLeft);
     std::string csv = "measurement,verdict,ratio,low,high,runs_needed,seconds_a,seconds_b,runs_a,runs_b\n";
     std::vector<std::string> cases;
     size_t num_slower = 0, num_unknown = 0;
     for (const Result& result : all) {
+      if (result.name.empty()) continue;
       const std::string interval = result.low ? Percents(*result.low, *result.high) : "";
       const std::string change = absl::StrFormat("%+.1f %%", (*result.ratio - 1) * 100);
       table.AddRow({result.name, FormatSecondsCell(result.seconds_a), FormatSecondsCell(result.seconds_b),
@@ -204,7 +221,7 @@ TEST(Report, AllFormatsSayWhatTheComparisonHolds) {
     EXPECT_EQ(ToJUnitXml(comparison),
               absl::StrFormat("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"ott ab\" "
                               "tests=\"%d\" failures=\"%d\" errors=\"%d\">\n%s</testsuite>\n",
-                              all.size(), num_slower, num_unknown, absl::StrJoin(cases, "")));
+                              cases.size(), num_slower, num_unknown, absl::StrJoin(cases, "")));
 
     const AbVerdict evidence = EvidenceOf(comparison);
     Json measurements = Json::array(), drawn = Json::array(), printed_samples = Json::array();
@@ -218,7 +235,7 @@ TEST(Report, AllFormatsSayWhatTheComparisonHolds) {
                                            {"margin", 0.02},
                                            {"num_a", comparison.num_a},
                                            {"num_b", comparison.num_b},
-                                           {"voids", Json::array()},
+                                           {"voids", comparison.voids},
                                            {"notes", comparison.notes}}));
     const Answer answer = AnswerFaster(comparison, {"before", "after"});
     EXPECT_EQ(answer.evidence(), evidence.SerializeAsString());
@@ -251,7 +268,7 @@ TEST(Report, AllFormatsSayWhatTheComparisonHolds) {
                  {"margin", 0.02},
                  {"runs_a", comparison.num_a},
                  {"runs_b", comparison.num_b},
-                 {"voids", Json::array()},
+                 {"voids", comparison.voids},
                  {"notes", comparison.notes},
                  {"measurements", measurements},
                  {"samples", printed_samples}});
