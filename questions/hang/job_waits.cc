@@ -32,8 +32,7 @@ bool JobWaits::Stands(int rank) const {
 }
 
 double JobWaits::Waited(int rank, const JobOperation& operation) const {
-  const JobOperation* const own = job_.ranks[rank].Entered(operation);
-  return own == nullptr ? 0 : SecondsSince(job_.ranks[rank], own->entered_ns);
+  return SecondsSince(job_.ranks[rank], job_.ranks[rank].Entered(operation)->entered_ns);
 }
 
 int JobWaits::OperationThatAwaits(int rank) const {

@@ -27,7 +27,7 @@ class JobWaits {
 
   // Returns true if the rank has done nothing for so long that it stands.
   bool Stands(int rank) const;
-  // Returns the seconds since the rank entered the operation; 0 if it did not, or if it is not known.
+  // Returns the seconds since the rank entered the operation, which it stands in; 0 if that is not known.
   double Waited(int rank, const JobOperation& operation) const;
   // Returns the index of the operation in which most ranks wait for the rank; -1: none.
   int OperationThatAwaits(int rank) const;

@@ -236,7 +236,7 @@ class Builder {
       return state.process == Process::kAlive || state.process == Process::kStopped;
     };
     for (size_t rank = 0; rank < job_.ranks.size(); ++rank) {
-      any_alive = any_alive || (job_.ranks[rank].known() && lives(job_.ranks[rank]));
+      any_alive = any_alive || lives(job_.ranks[rank]);
       last = std::max(last, last_signs_[rank].ns);
     }
     for (size_t rank = 0; rank < job_.ranks.size(); ++rank) {
