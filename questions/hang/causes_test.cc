@@ -120,9 +120,11 @@ a=0123 | a#1 | | | dead
 # Ranks are gone.
 a=0123.411 | a#412 | a#412 | a#412 dead | a#412
   HANGING DEAD 2
-  says rank 2 is dead
 a=012 | dead | |
   HANGING DEAD 0
+a=01234 | a#1 | dead | left | stopped | silent
+  HANGING DEAD 1, LEFT 2, SILENT 4, STOPPED 3
+  says ; and 1 more
 a=0123.411 | a#412 t970 | a#412 t970 | stopped | a#412 t970
   HANGING STOPPED 2
 a=0123.411 | a#412 | a#412 | left dead @ | a#412
@@ -176,7 +178,6 @@ a=012.411 | a#412 dead | mean:a#412 | a#412c
   note rank 0 is gone, but came there before: that may be a consequence
 a=01 | a#412 dead | mean:a#412c left
   HANGING DIFFERENT_OPERATION
-  says ; there is no majority, so nobody is blamed
 a=012 | a#1/1c a#2/2c a#3/3 dead | a#1/1c a#2/3c mean:a#3/4 | a#1/1c a#2/2c a#3/3
   HANGING DIFFERENT_ITERATIONS 1
 a=012 | a#1/1c a#2/2c a#3/3 dead | a#1/1c a#2/3c a#3/4 | a#1/1c a#2/2c a#3/3
@@ -188,6 +189,8 @@ a=012.411 | left t990 | a#412c left | a#412c
   HANGING LEFT 0
   note rank 1 is gone, too, but waited for others then: that may be a consequence
 a=012.411 | left | a#412c! left | a#412c
+  HANGING LEFT 0, LEFT 1
+a=012.411 | a#412c left t990 | a#412c left | a#412c
   HANGING LEFT 0, LEFT 1
 # Waits end at one that is gone, whomever it waited for itself.
 a=01 b=12 c=23 | a#1 | b#1 | c#1 dead | moves
@@ -203,7 +206,6 @@ a=01234.411 | a#412 | a#412 | finished | finished | a#412
   says and ranks 2, 3 have finished training
 a=01234.411 | a#412 | a#412 | finished | finished | unread
   HANGING DIFFERENT_ITERATIONS; unknown 4
-  says ; there is no majority, so nobody is blamed
 a=0123.411 | a#412/50 | a#412/50 | finished | a#412/50
   HANGING NEVER_CAME 2
 a=0123 | a#412/50 | finished | finished | finished
@@ -216,6 +218,8 @@ a=0123.411 ott=0123 | finished ott#1 | a#412 | finished ott#1 | finished ott#1
 # The job has a majority if the group has none.
 a=01 | a#412 | finished | finished | finished
   HANGING DIFFERENT_ITERATIONS 0
+a=01234 | a#412 | | finished | finished | finished
+  HANGING DIFFERENT_ITERATIONS 0, NEVER_CAME 1
 a=01 | a#412 | finished | |
   HANGING DIFFERENT_ITERATIONS 1
 a=01 | a#412 | finished | unread | unread
@@ -249,12 +253,10 @@ a=0123.4 | a#5! | a#5! | a#5c! a#6 | a#5c! a#6
 # Operations differ.
 a=0123.411 | a#412 | a#412 | mean:a#412 | a#412
   HANGING DIFFERENT_OPERATION 2
-  says rank 2 as "mean" called #412 of group a, which ranks 0, 1, 3 as "sum" called
 a=01234 | a#1 | mean:a#1 | a#1 | max:a#1 | a#1
   HANGING DIFFERENT_OPERATION 1 3
 a=0123 | a#1 | mean:a#1 | a#1 | max:a#1
   HANGING DIFFERENT_OPERATION
-  says ; there is no majority, so nobody is blamed
 # Ranks that have not called it may call it as the minority does.
 a=01234 | a#1 | a#1 | mean:a#1 | |
   HANGING DIFFERENT_OPERATION
@@ -550,6 +552,15 @@ TEST(Scenarios, AreJudgedTheSameWhicheverRankIsWhich) {
                               ": ", first.verdict()));
     EXPECT_THAT(first.verdict(), HasSubstr(scenario.says));
     EXPECT_THAT(absl::StrJoin(first.notes(), "; "), HasSubstr(scenario.note));
+    const std::string any_note =
+        scenario.note.empty() ? "may be a consequence|others wait for|in a circle" : "";
+    EXPECT_THAT(first.notes(), testing::Each(testing::ContainsRegex(any_note)));
+    // The text of a cause is in the verdict, and says so if nobody is to blame.
+    for (const HangCause& cause : first.causes()) {
+      EXPECT_THAT(first.causes_size() > 1 ? cause.text() : first.verdict(), HasSubstr(cause.text()));
+      EXPECT_EQ(cause.ranks().empty(),
+                std::regex_search(cause.text(), std::regex("nobody|nothing|everybody|^$")));
+    }
     do {
       const HangVerdict verdict = Diagnose(scenario, to);
       ASSERT_EQ(InWords(verdict, to), scenario.judged) << "as ranks " << absl::StrJoin(to, " ");

@@ -94,6 +94,7 @@ TEST(HangAnswer, SaysWhatWasFoundBeforeUnlessItIsTheSameHang) {
   earlier.add_culprits(1);
   HangVerdict now = earlier;
   EXPECT_EQ(AnswerHang(now, earlier).sentences_size(), 1);
+  EXPECT_THAT(AnswerHang(now, earlier).ranks(), ElementsAre(1));
   now.set_culprits(0, 0);
   EXPECT_EQ(AnswerHang(now, earlier).sentences_size(), 2);
   now = earlier;
@@ -106,6 +107,19 @@ TEST(HangAnswer, SaysWhatWasFoundBeforeUnlessItIsTheSameHang) {
   EXPECT_EQ(AnswerHang(std::nullopt, earlier).sentences_size(), 2);
   EXPECT_THAT(AnswerHang(std::nullopt, std::nullopt).sentences(),
               ElementsAre("Not recorded: no rank kept a flight recorder."));
+}
+
+TEST(HangAnswer, LeadsOnUnlessNothingHangs) {
+  for (const auto& [verdict, finding] : {std::pair(HangVerdict::HANGING, Answer::BAD),
+                                         {HangVerdict::NOT_HANGING, Answer::GOOD},
+                                         {HangVerdict::CANNOT_TELL, Answer::CANNOT_TELL}}) {
+    HangVerdict now;
+    now.set_answer(verdict);
+    Answer answer = AnswerHang(now, std::nullopt);
+    AddNextOf("run", &answer);
+    EXPECT_EQ(answer.finding(), finding);
+    EXPECT_EQ(answer.next_size(), verdict != HangVerdict::NOT_HANGING);
+  }
 }
 
 // Ranks without a recorder, that the verdict did not need, count as little as those that it did.

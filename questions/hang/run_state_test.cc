@@ -72,6 +72,18 @@ class RunStateTest : public testing::Test {
     return ReadRunState(dir_, environment);
   }
 
+  void ExpectLeft(bool calls_exit) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+          std::filesystem::remove_all(dir_);
+          CreateRecorders(1);
+          calls_exit ? std::exit(3) : _exit(3);
+        },
+        testing::ExitedWithCode(3), "");
+    EXPECT_EQ(Read()->ranks[0].left, calls_exit);
+  }
+
   static uint64_t now_;
   const std::string dir_;
   std::vector<FlightRecorder*> recorders_;
@@ -150,29 +162,8 @@ TEST_F(RunStateTest, CpuTimeTellsWhoComputes) {
   EXPECT_GT(Read()->ranks[0].cpu_share, 0.5);
 }
 
-TEST_F(RunStateTest, WhoCallsExitHasLeft) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        std::filesystem::remove_all(dir_);
-        CreateRecorders(1);
-        std::exit(3);
-      },
-      testing::ExitedWithCode(3), "");
-  EXPECT_TRUE(Read()->ranks[0].left);
-}
-
-TEST_F(RunStateTest, WhoseProcessEndsWithoutAWordHasNotLeft) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        std::filesystem::remove_all(dir_);
-        CreateRecorders(1);
-        _exit(3);
-      },
-      testing::ExitedWithCode(3), "");
-  EXPECT_FALSE(Read()->ranks[0].left);
-}
+TEST_F(RunStateTest, WhoCallsExitHasLeft) { ExpectLeft(/*calls_exit=*/true); }
+TEST_F(RunStateTest, WhoseProcessEndsWithoutAWordHasNotLeft) { ExpectLeft(/*calls_exit=*/false); }
 
 TEST_F(RunStateTest, ALastRankThatLeftNothingIsMissedWithoutRunJsonToo) {
   CreateRecorders(3);

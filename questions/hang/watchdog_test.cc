@@ -52,6 +52,13 @@ class WatchdogTest : public testing::Test {
     return verdicts_.size();
   }
 
+  void WaitForBeats(int rank, int count) {
+    const auto last_beat = [&] { return ReadFlightRecord(FlightPath(dir_, rank))->beat_ns; };
+    for (int i = 0; i < count; ++i) {
+      for (const int64_t before = last_beat(); last_beat() == before;) std::this_thread::yield();
+    }
+  }
+
   // With clocks that go.
   void CreateTwo() {
     for (int rank = 0; rank < 2; ++rank) {
@@ -98,10 +105,7 @@ TEST_F(WatchdogTest, ARankThatStandsTellsTheProgramWhyAndKeepsTheVerdict) {
   EXPECT_THAT(verdicts_[0].culprits(), ElementsAre(1)) << verdicts_[0].verdict();
   EXPECT_THAT(*ReadFile(HangVerdictPath(dir_)), HasSubstr("\"NEVER_CAME\""));
   // Once, however often its heart beats then.
-  const auto last_beat = [&] { return ReadFlightRecord(FlightPath(dir_, 0))->beat_ns; };
-  for (int num_beats = 0; num_beats < 3; ++num_beats) {
-    for (const int64_t before = last_beat(); last_beat() == before;) std::this_thread::yield();
-  }
+  WaitForBeats(0, 3);
   EXPECT_EQ(WaitForVerdicts(1), 1u);
 }
 
@@ -143,6 +147,8 @@ TEST_F(WatchdogTest, TheVerdictOfAnotherRankIsTakenOver) {
   const HangWatchdog second(recorders_[1], Clock::Steady(), Options());
   ASSERT_EQ(WaitForVerdicts(2), 2u);
   EXPECT_EQ(verdicts_[0].verdict(), verdicts_[1].verdict());
+  for (const int rank : {0, 1}) WaitForBeats(rank, 3);
+  EXPECT_EQ(WaitForVerdicts(2), 2u);
 }
 
 // Ranks 0 and 1 have a directory of their own, as on another host, and the first of them is gone.
