@@ -82,8 +82,8 @@ TEST(RareExcess, OthersShortOnesDoNotCountBesideIt) {
 TEST(RareExcess, IsRegularIfDistancesAreAlike) {
   EXPECT_TRUE(IsRegular({3, 53, 103, 153, 203}));
   EXPECT_FALSE(IsRegular({3, 53, 103, 153})) << "three distances";
-  EXPECT_TRUE(IsRegular({0, 50, 100, 150, 205})) << "by a tenth";
-  EXPECT_FALSE(IsRegular({0, 50, 100, 150, 206}));
+  EXPECT_TRUE(IsRegular({0, 100, 200, 300, 410})) << "by a tenth";
+  EXPECT_FALSE(IsRegular({0, 100, 200, 300, 411}));
   EXPECT_FALSE(IsRegular({0, 50, 100, 150, 190}));
   EXPECT_FALSE(IsRegular({}));
 }

@@ -100,7 +100,7 @@ TEST(Conditions, OfTheSessionAreNoted) {
     const bool all_started = chance.Below(4) > 0, apart = chance.Below(3) == 0;
     const bool all_constant = chance.Below(6) == 0;
     const bool constant[] = {all_constant || chance.Below(15) == 0, all_constant || chance.Below(15) == 0};
-    const double growth = chance.Coin() ? 0.02 : 0;
+    const double growth = std::vector<double>{0.02, -0.02, 0}[chance.Below(3)];
     const double load[] = {chance.Coin() ? 0.02 : 1, std::vector<double>{0.05, 1.05, 1.5}[chance.Below(3)]};
     std::vector<double> logarithms[2], loads[2], starts[2];
     for (const size_t side : {0, 1}) {

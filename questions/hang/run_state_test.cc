@@ -188,13 +188,16 @@ TEST_F(RunStateTest, ARankOfAMachineWhoseClockIsApartIsNotBlamed) {
   }
   for (const int64_t apart : {-70, 70}) {
     environment.now_ns = RunStateEnvironment::Real().now_ns + apart * kSecond;
-    environment.wait_for_beats = [this] {
+    int num_waits = 0;
+    environment.wait_for_beats = [&] {
+      ++num_waits;
       now_ += kSecond;
       Beat({0, 1});
     };
     Begin(sums_[0]);
     const absl::StatusOr<JobState> job = Read(environment);
     ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(num_waits, 1);
     EXPECT_EQ(job->ranks[0].process, Process::kAlive);
     // It has waited for a second, whatever the other clock says.
     EXPECT_EQ(DiagnoseHang(*job, HangOptions()).answer(), HangVerdict::NOT_HANGING);
