@@ -157,7 +157,7 @@ TEST(GuessNames, WhatHasNoPartnerHasNoRule) {
     EXPECT_EQ(guessed.by, "none") << num_reference << " " << num_current;
     EXPECT_EQ(guessed.names.b().tensors_size(), 0);
   }
-  // Of two that are alike on both sides, elements do not tell which is which.
+  // Elements do not tell which is which of two that are alike on both sides.
   ValueMap reference, current;
   for (const char* const name : {"a", "b"}) InsertAtPath(name, Make(six, {6}, false), reference);
   for (const char* const name : {"c", "d"}) InsertAtPath(name, Make(six, {6}, false), current);
