@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/deflate_for_test.h"
 
 namespace ott {
 namespace {
@@ -23,24 +24,12 @@ std::string InBytes(uint64_t number, size_t size) {
 struct Written {
   std::string name, data;
   bool deflated = false;
-  // Bits: the size, the size in the file and the place are in a ZIP64 field alone.
+  // Each bit moves a number to a ZIP64 field: the size, the size in the file, the place.
   unsigned zip64 = 0;
   std::string extra = {}, comment = {};
 };
 
-std::string Deflated(const std::string& data) {
-  z_stream stream = {};
-  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string packed(deflateBound(&stream, data.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
-  stream.avail_in = static_cast<uInt>(data.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
-}
+std::string Deflated(const std::string& data) { return DeflateForTest(data, -MAX_WBITS); }
 
 // After PKWARE's APPNOTE. `start` comes before it all, and `directory` gets its place.
 std::string Zip(const std::vector<Written>& entries, bool has_zip64_end = false,
@@ -191,7 +180,7 @@ TEST(ZipArchive, WhatIsWrongInADirectoryIsNamed) {
   }
   EXPECT_EQ(ErrorOf(changed(large, large.size() - 22 - 12, 5, 8)),
             "the ZIP64 end of the directory is not there");
-  // One entry within another.
+  // The second entry lies within the first.
   const std::string inner = "PK\3\4" + InBytes(0, 22) + InBytes(1, 2) + InBytes(0, 2) + "b";
   const std::string outer = Zip({{"a", inner}, {"b", ""}}, false, "", "", &at);
   EXPECT_EQ(ErrorOf(changed(outer, at + 47 + 42, 31, 4)), "the ZIP entries 'a' and 'b' overlap");

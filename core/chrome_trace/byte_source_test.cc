@@ -10,24 +10,11 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "ott/core/base/deflate_for_test.h"
 #include "ott/core/base/file.h"
 
 namespace ott::chrome_trace {
 namespace {
-
-std::string Packed(const std::string& text) {
-  z_stream stream{};
-  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string packed(deflateBound(&stream, text.size()) + 64, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
-}
 
 // Several compressed parts are as tools write them that compress in parallel, and zeros as tapes add them.
 TEST(ByteSource, OfAnyFileTheTextComesAndOfACutOrDamagedOneWhatIsBefore) {
@@ -55,14 +42,14 @@ TEST(ByteSource, OfAnyFileTheTextComesAndOfACutOrDamagedOneWhatIsBefore) {
       for (size_t part = 0, at = 0; part < static_cast<size_t>(num_parts); ++part) {
         const size_t end =
             part + 1 == static_cast<size_t>(num_parts) ? size : at + random() % (size - at + 1);
-        packed += Packed(text.substr(at, end - at));
+        packed += DeflateForTest(text.substr(at, end - at), MAX_WBITS + 16);
         whole[packed.size()] = at = end;
       }
       const std::pair<std::string, std::string> good = {text, ""};
       EXPECT_TRUE(read("." + text) == std::make_pair("." + text, good.second));
       EXPECT_TRUE(read(packed) == good);
       EXPECT_TRUE(read(packed + std::string(random() % 600'000, '\0')) == good);
-      // Without bytes of the check of the last part, which are followed by four of the size.
+      // A byte of the last part's checksum is wrong. Four bytes of its size come behind it.
       std::string damaged = packed;
       damaged[damaged.size() - 5 - random() % 4] ^= 4;
       EXPECT_TRUE(read(damaged) == std::make_pair(text, std::string("the compressed file is damaged")));
