@@ -449,7 +449,7 @@ def _first_tensor(future: Any) -> torch.Tensor:
     return value[0] if isinstance(value, (list, tuple)) else value
 
 
-# The ranks of groups, by id: of one that a model still has, and the program has ended, nothing else tells.
+# The ranks of groups, by id. PyTorch forgets those of a group that the program has ended, and that a model may still have.
 _ranks_of_groups: Dict[int, List[int]] = {}
 
 
@@ -469,8 +469,11 @@ def group_ranks(group: Optional[Any]) -> List[int]:
 
 
 def ranks_along(mesh: Any, dimension: int) -> Tuple[int, ...]:
-    """The ranks along a dimension of a mesh that this rank is in, also once the program has ended their group."""
-    place = list(mesh.get_coordinate())
+    """The ranks along a dimension of a mesh, this one among them, also once the program has ended their group. Empty if this rank is in no place of it."""
+    coordinate = mesh.get_coordinate()
+    if coordinate is None:
+        return ()
+    place = list(coordinate)
     place[dimension] = slice(None)
     return tuple(mesh.mesh[tuple(place)].tolist())
 

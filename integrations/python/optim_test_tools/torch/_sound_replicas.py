@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import sys
 import time
@@ -230,10 +231,11 @@ class Replicas:
     def _add_replicated_shards(self) -> None:
         """Parameters that ranks along an axis of a mesh hold alike: norm weights under tensor parallelism."""
         found: Dict[Tuple[int, ...], List[torch.Tensor]] = {}
+        read_ranks = functools.lru_cache(maxsize=None)(ranks_along)  # most parameters have one mesh, which is slow to read
         for parameter in self._training.models.parameters().values():
             if _hooks.is_sharded(parameter):
                 for dimension, placement in enumerate(parameter.placements):
-                    ranks = ranks_along(parameter.device_mesh, dimension)
+                    ranks = read_ranks(parameter.device_mesh, dimension)
                     if placement.is_replicate() and len(ranks) > 1:
                         found.setdefault(ranks, []).append(parameter)
                     elif placement.is_shard() and len(ranks) > 1 and self._training.iteration < _FIRST_SHARDS:
