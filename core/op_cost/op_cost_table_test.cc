@@ -29,9 +29,8 @@ std::vector<double> ParseNumbers(std::string_view text) {
   return numbers;
 }
 
-// float32[2,3], 7, [0,1], "float16", each with a name or without one: dim=7. "+" is between items of a list;
-// after
-// "..." come all the tensors and nothing else.
+// float32[2,3], 7, [0,1], "float16", each with a name or without one: dim=7. "+" is between items of a list.
+// All the tensors, and nothing else, come after "...".
 OpArgument ParseArgument(std::string_view text, int position) {
   OpArgument argument;
   argument.position = position;

@@ -34,7 +34,7 @@ Answer AnswerOf(Answer::Finding finding) {
 }
 
 TEST(Answer, TheWorstFindingIsThatOfAllAndHasAnExitCode) {
-  // From the best on.
+  // The best comes first.
   const std::vector<Answer::Finding> order = {Answer::NOT_ASKED, Answer::GOOD, Answer::CANNOT_TELL,
                                               Answer::BAD};
   const int codes[] = {0, 0, 2, 1};

@@ -60,7 +60,8 @@ kernels::CaptureSql SqlForTest(int64_t begin = kCaptureBegin, const std::string&
       std::to_string(begin) + "," + monotonic + ");");
 }
 
-// A gemm at 500 of the window for 100, launched at 200 in a range that the run's own trace tells of.
+// Has a gemm from 500 to 600 of the window. It was launched at 200, in a range that the run's own trace has,
+// too.
 kernels::CaptureSql SqlWithKernel(int64_t pid) {
   return SqlForTest()
       .Range(pid, pid, kAhead + 100, kAhead + 600, "forward")

@@ -24,7 +24,7 @@ namespace {
 constexpr char kHead[] = "lm_head.weight";
 constexpr char kEmbedding[] = "model.embed.weight";
 constexpr char kNorm[] = "rank_1.model.norm.weight";
-// One of these two in a trial.
+// Each trial has one of these two.
 constexpr const char* kBuckets[] = {"optimizer.distributed.dp_group_idx_0.bucket_idx_0.exp_avg",
                                     "optimizer.distributed.dp_group_idx_0.param_state.exp_avg"};
 const char* g_bucket = kBuckets[0];
