@@ -9,7 +9,9 @@
 namespace ott {
 
 Stopwatch::Options Stopwatch::FromConfig(const StopwatchConfig& config) {
-  constexpr size_t kArrivalsLimit = 1024;
+  // Who holds the others up takes 40 iterations, and a model in shards has some 400 collectives in each. A
+  // mebibyte each for those that have so many.
+  constexpr size_t kArrivalsLimit = 16384;
   Options options;
   options.num_warmup_iters = config.num_warmup_iters();
   options.print_every_n_iters = config.print_every_n_iters();
