@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -502,10 +503,8 @@ TEST(CompareDumps, OfADamagedFileIsEqualOnlyIfWhatIsReadIsTheSame) {
                                 {"note", "text"},
                                 {"b", TensorView(Numbers(), {3})}};
     const std::string good = DumpForTest(tree, format);
-    std::vector<std::string> files;
-    for (const auto& entry : std::filesystem::directory_iterator(good))
-      files.push_back(entry.path().filename());
-    std::sort(files.begin(), files.end());
+    const std::set<std::string> names = NamesIn(good);
+    const std::vector<std::string> files(names.begin(), names.end());
     for (int trial = 0; trial < 150; ++trial) {
       std::filesystem::remove_all(bad);
       std::filesystem::copy(good, bad);

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -28,6 +29,12 @@ inline std::string MakeTestDir() {
   std::string dir = testing::TempDir() + "/dump_test_XXXXXX";
   EXPECT_NE(mkdtemp(dir.data()), nullptr);
   return dir;
+}
+
+inline std::set<std::string> NamesIn(const std::string& dir) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) names.insert(entry.path().filename());
+  return names;
 }
 
 // Dumps `tree`, all of it in one format, into a new directory, and returns its path.
