@@ -17,12 +17,11 @@ TEST(KernelTimerBuffer, NoUnitsAndEveryNoBlocksAreRefused) {
   const absl::StatusCode refused = absl::IsUnimplemented(SynchronizeDevice())
                                        ? absl::StatusCode::kUnimplemented
                                        : absl::StatusCode::kInvalidArgument;
-  KernelTimerBuffer::Options options;
-  options.num_units = 0;
-  EXPECT_EQ(KernelTimerBuffer::Create(options).status().code(), refused);
-  options = {};
-  options.every_n_blocks = 0;
-  EXPECT_EQ(KernelTimerBuffer::Create(options).status().code(), refused);
+  KernelTimerBuffer::Options no_units, no_blocks;
+  no_units.num_units = 0;
+  no_blocks.every_n_blocks = 0;
+  for (const auto& options : {no_units, no_blocks})
+    EXPECT_EQ(KernelTimerBuffer::Create(options).status().code(), refused);
 }
 
 }  // namespace

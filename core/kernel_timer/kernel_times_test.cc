@@ -130,25 +130,21 @@ KernelTimes::Unit Block(uint32_t block, uint32_t sm, uint64_t start_cycles, uint
   return unit;
 }
 
-TEST(KernelTimes, EventsLieOnGlobaltimer) {
-  KernelTimes times;
-  times.units = {Block(0, 1, 10000, 500, 400), Block(1, 2, 70000, 600, 800)};
-  EXPECT_THAT(Events(times), ElementsAre("0 block 0 SM 1.0 500-600", "0 block 1 SM 2.0 600-800"));
-}
-
-TEST(KernelTimes, EventsOfBlocksThatShareAnSmHaveLanes) {
-  KernelTimes times;
-  times.units = {Block(1, 1, 10100, 1050, 400), Block(0, 1, 10000, 1000, 400), Block(2, 1, 10400, 1200, 400)};
-  EXPECT_THAT(Events(times), ElementsAre("0 block 0 SM 1.0 1000-1100", "0 block 1 SM 1.1 1050-1150",
-                                         "0 block 2 SM 1.0 1200-1300"));
-}
-
-TEST(KernelTimes, StepsOfGlobaltimerMoveNoBlockAgainstOthersOfItsSm) {
-  KernelTimes times;
-  // In truth 1400, 1700 and 2000, shown in steps of 500.
-  times.units = {Block(0, 1, 10000, 1000, 600), Block(1, 1, 10600, 1500, 600), Block(2, 1, 11200, 2000, 600)};
-  EXPECT_THAT(Events(times), ElementsAre("0 block 0 SM 1.0 1400-1550", "0 block 1 SM 1.0 1700-1850",
-                                         "0 block 2 SM 1.0 2000-2150"));
+TEST(KernelTimes, EventsLieOnGlobaltimerInLanesOfTheirSm) {
+  const auto events = [](const std::vector<KernelTimes::Unit>& units) {
+    KernelTimes times;
+    times.units = units;
+    return Events(times);
+  };
+  EXPECT_THAT(events({Block(0, 1, 10000, 500, 400), Block(1, 2, 70000, 600, 800)}),
+              ElementsAre("0 block 0 SM 1.0 500-600", "0 block 1 SM 2.0 600-800"));
+  EXPECT_THAT(
+      events({Block(1, 1, 10100, 1050, 400), Block(0, 1, 10000, 1000, 400), Block(2, 1, 10400, 1200, 400)}),
+      ElementsAre("0 block 0 SM 1.0 1000-1100", "0 block 1 SM 1.1 1050-1150", "0 block 2 SM 1.0 1200-1300"));
+  // In truth 1400, 1700 and 2000, shown in steps of 500 that move no block against others of its SM.
+  EXPECT_THAT(
+      events({Block(0, 1, 10000, 1000, 600), Block(1, 1, 10600, 1500, 600), Block(2, 1, 11200, 2000, 600)}),
+      ElementsAre("0 block 0 SM 1.0 1400-1550", "0 block 1 SM 1.0 1700-1850", "0 block 2 SM 1.0 2000-2150"));
 }
 
 TEST(KernelTimes, TheRecorderGetsSectionsInUnixTimeOnTracksOfSms) {

@@ -49,22 +49,20 @@ TensorView Tensor(const std::vector<int64_t>& shape, DType dtype = DType::kFloat
   return TensorView(&data, dtype, shape, device);
 }
 
-TEST(OpText, LabelsAreThoseOfPyTorch) {
-  const TensorView input = Tensor({32, 128});
-  const TensorView weight = Tensor({64, 128});
+TEST(OpText, LabelsAreThoseOfPyTorchInOneLine) {
+  const TensorView input = Tensor({32, 128}), weight = Tensor({64, 128}), none = Tensor({2, 0});
   EXPECT_EQ(Label("linear", 12, {input, weight, nullptr}),
             "linear, seq = 12, sizes = [[32, 128], [64, 128], []]");
   EXPECT_EQ(Label("relu", 0, {input}), "relu, seq = 0, sizes = [[32, 128]]");
   EXPECT_EQ(Label("aten::zeros", -1, {}), "aten::zeros");
   EXPECT_EQ(Label("MulBackward0", 3, {}), "MulBackward0, seq = 3");
   EXPECT_EQ(Label("relu", -1, {input}), "relu, sizes = [[32, 128]]");
-}
-
-TEST(OpText, WhatIsNoTensorHasNoSizesAndKeepsItsPlace) {
-  const TensorView scalar = Tensor({});
-  const TensorView tensor = Tensor({2, 0});
-  EXPECT_EQ(Label("op", 1, {1, {"named", tensor}, 0.5, "text", {1, 2}, true, scalar}),
+  // What is no tensor keeps its place.
+  EXPECT_EQ(Label("op", 1, {1, {"named", none}, 0.5, "text", {1, 2}, true, Tensor({})}),
             "op, seq = 1, sizes = [[], [2, 0], [], [], [], [], []]");
+  EXPECT_EQ(Label("relu", 7, {input}, {/*shapes=*/false, true, true}), "relu, seq = 7");
+  EXPECT_EQ(Label("a\n\t\x01\x7f\"\\\xc3\xa9", 0, {}), "a\\n\\t\\x01\\x7f\"\\\xc3\xa9, seq = 0");
+  EXPECT_EQ(Label(std::string("a\0b", 3), -1, {}), "a\\x00b");
 }
 
 TEST(OpText, LabelsTakeBareSizesToo) {
@@ -75,18 +73,6 @@ TEST(OpText, LabelsTakeBareSizesToo) {
   EXPECT_EQ(text.view(), "addmm, seq = 12, sizes = [[32, 128], []]");
   FormatOpLabel("addmm", 12, {}, text);
   EXPECT_EQ(text.view(), "addmm, seq = 12");
-}
-
-TEST(OpText, LabelsHaveNoSizesWhereShapesAreNotRecorded) {
-  const TensorView tensor = Tensor({2});
-  OpRecord record;
-  record.shapes = false;
-  EXPECT_EQ(Label("relu", 7, {tensor}, record), "relu, seq = 7");
-}
-
-TEST(OpText, LabelsAreOneLineWhateverTheName) {
-  EXPECT_EQ(Label("a\n\t\x01\x7f\"\\\xc3\xa9", 0, {}), "a\\n\\t\\x01\\x7f\"\\\xc3\xa9, seq = 0");
-  EXPECT_EQ(Label(std::string("a\0b", 3), -1, {}), "a\\x00b");
 }
 
 TEST(OpText, LongNamesAreWhole) {
@@ -129,28 +115,17 @@ TEST(OpText, JsonOfABackwardNodeNamesTheThreadThatCounted) {
             R"({"op":"MulBackward0","args":[],"direction":"backward","seq":3,"forward_thread":4711})");
 }
 
-TEST(OpText, WhatIsNotRecordedIsLeftOut) {
-  const TensorView tensor = Tensor({2}, DType::kBFloat16);
-  const OpRecord nothing{false, false, false};
-  EXPECT_EQ(JsonOfArgs({tensor, {"x", tensor}}, nothing), R"([{},{"name":"x"}])");
-  EXPECT_EQ(JsonOfArgs({tensor}, {true, false, false}), R"([{"shape":[2]}])");
-  EXPECT_EQ(JsonOfArgs({tensor}, {false, true, false}), R"([{"dtype":"bfloat16"}])");
-  EXPECT_EQ(JsonOfArgs({tensor}, {false, false, true}), R"([{"strides":[1],"device":"cpu"}])");
-}
-
-TEST(OpText, NoDtypeIsLost) {
-  for (int i = 0; i < kNumDTypes; ++i) {
-    const TensorView tensor = Tensor({1}, static_cast<DType>(i));
-    EXPECT_EQ(JsonOfArgs({tensor}, {false, true, false}),
-              "[{\"dtype\":\"" + std::string(Name(tensor.dtype())) + "\"}]");
-  }
-}
-
-TEST(OpText, StridesAreThoseOfTheTensor) {
-  float data = 0;
+TEST(OpText, OfATensorAllIsWrittenThatIsRecorded) {
+  const float data = 0;
   const TensorView transposed(&data, DType::kFloat32, {2, 3}, {1, -2});
-  EXPECT_EQ(JsonOfArgs({transposed}, {true, false, true}),
-            R"([{"shape":[2,3],"strides":[1,-2],"device":"cpu"}])");
+  EXPECT_EQ(JsonOfArgs({transposed, {"x", transposed}}, {false, false, false}), R"([{},{"name":"x"}])");
+  EXPECT_EQ(JsonOfArgs({transposed}, {true, false, false}), R"([{"shape":[2,3]}])");
+  EXPECT_EQ(JsonOfArgs({transposed}, {false, false, true}), R"([{"strides":[1,-2],"device":"cpu"}])");
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    EXPECT_EQ(JsonOfArgs({Tensor({1}, dtype)}, {false, true, false}),
+              "[{\"dtype\":\"" + std::string(Name(dtype)) + "\"}]");
+  }
 }
 
 TEST(OpText, ValuesOfEveryKind) {
