@@ -4,6 +4,7 @@
 #define OTT_CORE_DUMPER_TENSOR_DUMPER_FOR_TEST_H_
 
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,7 @@ class TensorDumperTest : public testing::Test {
     DumpNow();
     std::vector<std::pair<std::string, DumpFormat>> formats;
     const Manifest manifest = ReadManifest(dir + "/" + std::to_string(count))->value();
+    EXPECT_EQ(std::tuple(manifest.iteration, manifest.rank, manifest.world_size), std::tuple(count, 3, 4));
     for (const ManifestTensor& tensor : manifest.tensors) {
       formats.emplace_back(tensor.path, tensor.format);
     }
