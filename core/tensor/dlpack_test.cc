@@ -1,5 +1,7 @@
 #include "ott/core/tensor/dlpack.h"
 
+#include <functional>
+
 #include "gtest/gtest.h"
 
 namespace ott {
@@ -44,13 +46,6 @@ TEST_F(DLPackTest, TensorIsSharedUntilTheLastUserIsDone) {
   EXPECT_EQ(deleted_, 1);
 }
 
-TEST_F(DLPackTest, StridesAreKept) {
-  dlpack::ManagedTensor managed = MakeFloats();
-  int64_t strides[2] = {1, 2};
-  managed.dl_tensor.strides = strides;
-  EXPECT_EQ(FromDLPack(&managed)->view.strides(), Dims({1, 2}));
-}
-
 TEST_F(DLPackTest, VersionedTensorsAreTaken) {
   auto managed = Make<dlpack::ManagedTensorVersioned>(data_, shape_, 1, {4, 16, 1}, &deleted_);
   managed.major_version = 1;
@@ -61,28 +56,28 @@ TEST_F(DLPackTest, VersionedTensorsAreTaken) {
   EXPECT_EQ(deleted_, 2);
 }
 
-TEST_F(DLPackTest, CudaTensorsKeepTheirDeviceAndStream) {
+TEST_F(DLPackTest, StridesDeviceAndStreamAreKept) {
   dlpack::ManagedTensor managed = MakeFloats();
+  int64_t strides[2] = {1, 2};
+  managed.dl_tensor.strides = strides;
   managed.dl_tensor.device = {2, 3};
   const Tensor tensor = FromDLPack(&managed, data_).value();
+  EXPECT_EQ(tensor.view.strides(), Dims({1, 2}));
   EXPECT_EQ(tensor.view.device().kind, Device::Kind::kCuda);
   EXPECT_EQ(tensor.view.device().ordinal, 3);
   EXPECT_EQ(tensor.view.device().stream, data_);
 }
 
 TEST_F(DLPackTest, WhatATensorCannotBeIsAnErrorAndIsGivenBack) {
-  dlpack::ManagedTensor managed = MakeFloats();
-  managed.dl_tensor.dtype.lanes = 4;
-  EXPECT_EQ(FromDLPack(&managed).status().code(), absl::StatusCode::kUnimplemented);
-  managed = MakeFloats();
-  managed.dl_tensor.device.device_type = 10;
-  EXPECT_EQ(FromDLPack(&managed).status().code(), absl::StatusCode::kUnimplemented);
-  managed = MakeFloats();
-  managed.dl_tensor.data = nullptr;
-  EXPECT_EQ(FromDLPack(&managed).status().code(), absl::StatusCode::kInvalidArgument);
-  managed = MakeFloats();
-  shape_[0] = -1;
-  EXPECT_EQ(FromDLPack(&managed).status().code(), absl::StatusCode::kInvalidArgument);
+  const auto code_with = [&](const std::function<void(dlpack::DLTensor&)>& change) {
+    dlpack::ManagedTensor managed = MakeFloats();
+    change(managed.dl_tensor);
+    return FromDLPack(&managed).status().code();
+  };
+  EXPECT_EQ(code_with([](auto& of) { of.dtype.lanes = 4; }), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(code_with([](auto& of) { of.device.device_type = 10; }), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(code_with([](auto& of) { of.data = nullptr; }), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code_with([](auto& of) { of.shape[0] = -1; }), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(deleted_, 4);
 }
 

@@ -120,13 +120,7 @@ TEST(Element, EveryDTypeHasItsNameSizeAndType) {
       EXPECT_EQ(static_cast<int64_t>(sizeof(element)), SizeOf(dtype));
     });
   }
-}
-
-TEST(Element, AnUnknownDTypeNameIsAnError) {
   EXPECT_EQ(ParseDType("float31").status().message(), "'float31' is not the name of a dtype");
-}
-
-TEST(Element, LongAndLongLongAreBoth64Bits) {
   EXPECT_EQ(DTypeOf<long>(), DType::kInt64);
   EXPECT_EQ(DTypeOf<unsigned long long>(), DType::kUInt64);
 }

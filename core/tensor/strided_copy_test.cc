@@ -26,33 +26,29 @@ struct Case {
   Dims strides;
 };
 
-class StridedCopyTest : public testing::TestWithParam<Case> {};
-
-TEST_P(StridedCopyTest, EveryRangeOfElementsIsCopiedInOrder) {
+TEST(StridedCopy, EveryRangeOfElementsIsCopiedInOrder) {
   std::vector<int32_t> memory(120);
   std::iota(memory.begin(), memory.end(), 1000);
-  const TensorView view(memory.data() + GetParam().first, DType::kInt32, GetParam().shape,
-                        GetParam().strides);
-  for (int64_t begin = 0; begin <= view.num_elements(); ++begin) {
-    for (int64_t end = begin; end <= view.num_elements(); ++end) {
-      std::vector<int32_t> copy(end - begin);
-      CopyElements(view, begin, end, copy.data());
-      ASSERT_EQ(copy, ByIndex(view, begin, end)) << begin << " to " << end;
+  for (const auto& [first, shape, strides] :
+       std::vector<Case>{{0, {2, 3, 4}, {12, 4, 1}},      // contiguous
+                         {0, {4, 3, 2}, {1, 4, 12}},      // transposed
+                         {23, {2, 3, 4}, {-12, -4, -1}},  // reversed
+                         {5, {3, 4}, {0, 1}},             // broadcast rows
+                         {5, {4, 3}, {1, 0}},             // broadcast columns
+                         {2, {3, 2, 4}, {40, 10, 2}},     // every second element of wider rows
+                         {7, {}, {}},                     // 0-d
+                         {0, {3, 0}, {1, 1}},             // no elements
+                         {0, {1, 5, 1}, {9, 2, 7}}}) {
+    const TensorView view(memory.data() + first, DType::kInt32, shape, strides);
+    for (int64_t begin = 0; begin <= view.num_elements(); ++begin) {
+      for (int64_t end = begin; end <= view.num_elements(); ++end) {
+        std::vector<int32_t> copy(end - begin);
+        CopyElements(view, begin, end, copy.data());
+        ASSERT_EQ(copy, ByIndex(view, begin, end)) << ShapeToString(shape) << begin << " to " << end;
+      }
     }
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Layouts, StridedCopyTest,
-    testing::Values(Case{0, {2, 3, 4}, {12, 4, 1}},      // contiguous
-                    Case{0, {4, 3, 2}, {1, 4, 12}},      // transposed
-                    Case{23, {2, 3, 4}, {-12, -4, -1}},  // reversed
-                    Case{5, {3, 4}, {0, 1}},             // broadcast rows
-                    Case{5, {4, 3}, {1, 0}},             // broadcast columns
-                    Case{2, {3, 2, 4}, {40, 10, 2}},     // every second element of wider rows
-                    Case{7, {}, {}},                     // 0-d
-                    Case{0, {3, 0}, {1, 1}},             // no elements
-                    Case{0, {1, 5, 1}, {9, 2, 7}}));
 
 TEST(StridedCopy, CopiesElementsOfEverySize) {
   for (const DType dtype : {DType::kInt8, DType::kInt16, DType::kInt32, DType::kInt64, DType::kComplex128}) {

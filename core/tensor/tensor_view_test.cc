@@ -21,21 +21,14 @@ TEST(TensorView, IsRowMajorWhereNoStridesAreGiven) {
   EXPECT_EQ(view.strides(), Dims({12, 4, 1}));
   EXPECT_EQ(view.num_elements(), 24);
   EXPECT_EQ(view.num_bytes(), 96);
-  EXPECT_TRUE(view.is_contiguous());
-}
-
-TEST(TensorView, OfNoDimensionsHasOneElement) {
+  EXPECT_EQ(IndexAt(view.shape(), 23), Dims({1, 2, 3}));
+  EXPECT_EQ(IndexAt({}, 0), Dims());
   const std::complex<double> number = 1;
-  const TensorView view(&number, {});
-  EXPECT_EQ(view.num_elements(), 1);
-  EXPECT_EQ(view.num_bytes(), 16);
-  EXPECT_TRUE(view.is_contiguous());
-}
-
-TEST(TensorView, OfNoElementsNeedsNoData) {
-  const TensorView view(nullptr, DType::kInt8, {3, 0, 5});
-  EXPECT_EQ(view.num_elements(), 0);
-  EXPECT_TRUE(view.is_contiguous());
+  const TensorView scalar(&number, {}), none(nullptr, DType::kInt8, {3, 0, 5});
+  EXPECT_EQ(scalar.num_elements(), 1);
+  EXPECT_EQ(scalar.num_bytes(), 16);
+  EXPECT_EQ(none.num_elements(), 0);
+  for (const TensorView* const of : {&view, &scalar, &none}) EXPECT_TRUE(of->is_contiguous());
 }
 
 TEST(TensorView, TransposedReversedOrBroadcastIsNotContiguous) {
@@ -43,10 +36,7 @@ TEST(TensorView, TransposedReversedOrBroadcastIsNotContiguous) {
   EXPECT_FALSE(TensorView(data, DType::kFloat32, {3, 2}, {1, 3}).is_contiguous());
   EXPECT_FALSE(TensorView(data + 5, DType::kFloat32, {6}, {-1}).is_contiguous());
   EXPECT_FALSE(TensorView(data, DType::kFloat32, {4}, {0}).is_contiguous());
-}
-
-TEST(TensorView, StridesOfDimensionsOfSizeOneDoNotMatter) {
-  const float data[6] = {};
+  // Strides of dimensions of size one do not matter.
   EXPECT_TRUE(TensorView(data, DType::kFloat32, {1, 6, 1}, {77, 1, -3}).is_contiguous());
 }
 
@@ -63,11 +53,6 @@ TEST(TensorView, AxesArePermutedAsInTorch) {
   for (const std::vector<int>& axes : {std::vector<int>{0, 1, 1}, {0, 1, 3}, {0, 1, -4}, {0, 1, 2, 2}, {}}) {
     EXPECT_FALSE(PermuteAxes(view, axes).ok());
   }
-}
-
-TEST(TensorView, IndexOfAPosition) {
-  EXPECT_EQ(IndexAt({2, 3, 4}, 23), Dims({1, 2, 3}));
-  EXPECT_EQ(IndexAt({}, 0), Dims());
 }
 
 TEST(TensorView, ShapesThatAreNoTensorAreErrors) {
