@@ -49,27 +49,17 @@ TEST(Config, AFileThatCannotBeReadIsNamed) {
   EXPECT_EQ(LoadConfig(fifo).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(Config, ComesFromTheEnvironmentAndIsEmptyWithoutIt) {
+TEST(Config, ComesFromTheEnvironmentWhoseRunDirectoryReplacesThatOfTheFile) {
+  for (const char* const run_dir : {"", "out/environment"}) {
+    setenv("OTT_RUN_DIR", run_dir, 1);
+    unsetenv("OTT_CONFIG");
+    EXPECT_FALSE(LoadConfigFromEnvironment().value().has_stopwatch());
+    EXPECT_EQ(LoadConfigFromEnvironment()->run_dir(), "");
+    setenv("OTT_CONFIG", FileWith("run_dir: 'out/file' stopwatch {}").c_str(), 1);
+    EXPECT_TRUE(LoadConfigFromEnvironment().value().has_stopwatch());
+    EXPECT_EQ(LoadConfigFromEnvironment()->run_dir(), *run_dir == '\0' ? "out/file" : run_dir);
+  }
   unsetenv("OTT_CONFIG");
-  const auto unset = LoadConfigFromEnvironment();
-  ASSERT_TRUE(unset.ok());
-  EXPECT_FALSE(unset->has_stopwatch());
-  setenv("OTT_CONFIG", FileWith("stopwatch {}").c_str(), 1);
-  const auto set = LoadConfigFromEnvironment();
-  ASSERT_TRUE(set.ok());
-  EXPECT_TRUE(set->has_stopwatch());
-  unsetenv("OTT_CONFIG");
-}
-
-TEST(Config, TheRunDirectoryOfTheEnvironmentReplacesThatOfTheFile) {
-  setenv("OTT_CONFIG", FileWith("run_dir: 'out/file' stopwatch {}").c_str(), 1);
-  setenv("OTT_RUN_DIR", "out/environment", 1);
-  EXPECT_EQ(LoadConfigFromEnvironment()->run_dir(), "out/environment");
-  setenv("OTT_RUN_DIR", "", 1);
-  EXPECT_EQ(LoadConfigFromEnvironment()->run_dir(), "out/file");
-  setenv("OTT_RUN_DIR", "out/environment", 1);
-  unsetenv("OTT_CONFIG");
-  EXPECT_EQ(LoadConfigFromEnvironment()->run_dir(), "");
   unsetenv("OTT_RUN_DIR");
 }
 

@@ -1,11 +1,11 @@
 #include "ott/core/base/file.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -30,11 +30,8 @@ std::string MakeTestDir() {
 
 std::vector<std::string> ListDir(const std::string& path) {
   std::vector<std::string> names;
-  DIR* dir = opendir(path.c_str());
-  while (const dirent* entry = readdir(dir)) {
-    if (const std::string name = entry->d_name; name != "." && name != "..") names.push_back(name);
-  }
-  closedir(dir);
+  for (const auto& entry : std::filesystem::directory_iterator(path))
+    names.push_back(entry.path().filename());
   return names;
 }
 

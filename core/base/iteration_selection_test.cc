@@ -31,7 +31,7 @@ TEST(IterationSelector, SelectsAllUnlessToldWhich) {
   EXPECT_TRUE(IterationSelector::Create(IterationSelection())->Contains(7));
 }
 
-TEST(IterationSelector, AddsUpFirstEveryAndList) {
+TEST(IterationSelector, AddsUpFirstEveryListAndRangesWithoutTheirEnds) {
   IterationOptions options;
   options.first = true;
   EXPECT_THAT(SelectedBelow(10, options), ElementsAre(0));
@@ -40,10 +40,7 @@ TEST(IterationSelector, AddsUpFirstEveryAndList) {
   options.every = 5;
   EXPECT_THAT(SelectedBelow(12, options), ElementsAre(0, 2, 5, 7, 10));
   EXPECT_FALSE(IterationSelector::Create(options)->Contains(-5));
-}
-
-TEST(IterationSelector, SelectsRangesWithoutTheirEnds) {
-  IterationOptions options;
+  options = {};
   options.ranges = {{3, 5}, {0, 1}};
   EXPECT_THAT(SelectedBelow(10, options), ElementsAre(0, 3, 4));
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -160,26 +161,21 @@ TEST(ProcessWide, APluginThatWasEnabledByOthersOrWhileItWasLoadedStaysLoaded) {
   }
 }
 
-TEST(ProcessWide, AnotherAbiVersionIsRefusedNamingBoth) {
-  ::testing::internal::CaptureStderr();
-  const Plugin other("libother_version_plugin_for_test.so");
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("its calls are ignored"));
-  EXPECT_EQ(other.counter(), nullptr);
-  EXPECT_THAT(other.error(), AllOf(HasSubstr("libother_version_plugin_for_test.so has ABI version 1001"),
-                                   HasSubstr("process_wide_test in the same process uses version " +
-                                             std::to_string(kAbiVersion) + ";")));
-  counter.SetEnabled(true);
-  EXPECT_FALSE(other.enabled());
-  counter.SetEnabled(false);
-}
-
-TEST(ProcessWide, AnotherAbseilIsRefusedNamingBoth) {
-  ::testing::internal::CaptureStderr();
-  const Plugin other("libother_library_plugin_for_test.so");
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("its calls are ignored"));
-  EXPECT_EQ(other.counter(), nullptr);
-  EXPECT_THAT(other.error(), AllOf(HasSubstr("libother_library_plugin_for_test.so was built with"),
-                                   HasSubstr("and Abseil 20991231, but"), HasSubstr("process_wide_test")));
+TEST(ProcessWide, AnotherAbiVersionOrAbseilIsRefusedNamingBoth) {
+  for (const auto& [name, theirs, ours] :
+       {std::tuple("libother_version_plugin_for_test.so", " has ABI version 1001",
+                   "process_wide_test in the same process uses version " + std::to_string(kAbiVersion) + ";"),
+        {"libother_library_plugin_for_test.so", " was built with", "process_wide_test"}}) {
+    ::testing::internal::CaptureStderr();
+    const Plugin other(name);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("its calls are ignored"));
+    EXPECT_EQ(other.counter(), nullptr);
+    EXPECT_THAT(other.error(), AllOf(HasSubstr(std::string(name) + theirs), HasSubstr(ours)));
+    counter.SetEnabled(true);
+    EXPECT_FALSE(other.enabled());
+    counter.SetEnabled(false);
+  }
+  EXPECT_THAT(Plugin("libother_library_plugin_for_test.so").error(), HasSubstr("and Abseil 20991231, but"));
 }
 
 TEST(ProcessWide, AForkedChildKeepsTheInstance) {
