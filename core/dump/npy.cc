@@ -53,7 +53,6 @@ absl::StatusOr<Header> ParseHeader(std::string_view text) {
 
 absl::StatusOr<DType> DTypeFromDescription(std::string_view description) {
   for (const DTypeInfo& known : kDTypes) {
-    if (known.numpy.empty()) continue;
     // Single bytes have no order, so any mark of one will do.
     const bool same_byte = known.size == 1 && description.size() == known.numpy.size() &&
                            description.substr(1) == known.numpy.substr(1);

@@ -27,7 +27,7 @@ std::optional<Dims> ParseShape(absl::string_view text) {
   if (!absl::ConsumePrefix(&text, "[") || !absl::ConsumeSuffix(&text, "]")) return std::nullopt;
   Dims shape;
   for (const absl::string_view extent : absl::StrSplit(text, ", ", absl::SkipEmpty())) {
-    if (!absl::SimpleAtoi(extent, &shape.emplace_back()) || shape.back() < 0) return std::nullopt;
+    if (!absl::SimpleAtoi(extent, &shape.emplace_back())) return std::nullopt;
   }
   return shape;
 }
