@@ -68,16 +68,31 @@ TEST(ReadDump, ABinaryFileOfAnotherSizeOrTypeIsAnError) {
               HasSubstr(meta_file + ": the dtype 'numpy.int32' is none of PyTorch's"));
 }
 
-TEST(ReadDump, GradientsThatTheManifestHasAndTheFolderLacksAreAnError) {
-  const std::string dir = MakeTestDir();
+TEST(ReadDump, AFileThatTheManifestHasAndTheFolderLacksIsAnError) {
   const Value tree = ValueMap{{"a", 1}};
   DumpContents contents;
   contents.tensors.tree = contents.grads.tree = &tree;
-  ASSERT_TRUE(WriteDump(dir, contents).ok());
-  std::filesystem::remove(dir + "/grads.json");
-  EXPECT_THAT(std::string(ReadDump(dir).status().message()), HasSubstr(dir + "/grads.json"));
-  std::filesystem::remove(dir + "/manifest.json");
-  EXPECT_TRUE(ReadDump(dir).ok());
+  for (const std::string file : {"/tensors.json", "/grads.json"}) {
+    const std::string dir = MakeTestDir(), missing = dir + file + ": cannot open: No such file or directory";
+    ASSERT_TRUE(WriteDump(dir, contents).ok());
+    std::filesystem::remove(dir + file);
+    EXPECT_EQ(ReadDump(dir).status(), absl::NotFoundError(missing));
+    std::filesystem::remove(dir + "/manifest.json");
+    EXPECT_EQ(ReadDump(dir).status(), file == "/grads.json"
+                                          ? absl::OkStatus()
+                                          : absl::NotFoundError(missing + "; is " + dir + " a dump?"));
+  }
+}
+
+TEST(ReadDump, OnlyLargeFilesAreMapped) {
+  const std::vector<float> numbers(1024);
+  const Value tree =
+      ValueMap{{"small", TensorView(numbers.data(), {500})}, {"large", TensorView(numbers.data(), {1024})}};
+  for (const DumpFormat format : {DumpFormat::kBinary, DumpFormat::kNpy, DumpFormat::kSafetensors}) {
+    const Dump dump = ReadDump(DumpForTest(tree, format)).value();
+    for (const NamedTensor& tensor : ListTensors(dump.tensors))
+      EXPECT_EQ(tensor.tensor.file_backed, tensor.path == "large") << Name(format);
+  }
 }
 
 // Others' headers need not end where elements are aligned.

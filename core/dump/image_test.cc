@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
@@ -43,6 +44,7 @@ void ExpectImage(const std::vector<T>& row, const std::vector<uint8_t>& pixels, 
 TEST(Image, WhatIsNotFiniteDoesNotVaryOrOverflowsHasPixelsToo) {
   ExpectImage<float>({NAN, INFINITY, -INFINITY, 1, 3}, {0, 255, 0, 0, 255}, 1., 3.);
   ExpectImage<float>({7, 7}, {0, 0}, 7., 7.);
+  ExpectImage<float>({-3, -1}, {0, 255}, -3., -1.);
   ExpectImage<float>({NAN, INFINITY}, {0, 255}, std::nan(""), std::nan(""));
   ExpectImage<double>({-1e308, 0, 1e308}, {0, 0, 0}, -1e308, 1e308);
   ExpectImage<double>({0, 5e-324, 1e-323}, {0, 255, 255}, 0., 1e-323);
@@ -122,8 +124,12 @@ TEST(Image, DamagedFilesOfAnImageAreNamed) {
   const std::string dir = DumpForTest(ValueMap{{"a", TensorView(data, {2, 2})}}, DumpFormat::kImageI);
   const std::string png = dir + "/[tensors.json]a.png";
   const std::string meta = ReadFile(png + ".meta.json").value();
-  for (const char* const wrong : {"{}", "{\"original_range\": [1], \"image_format\": \"RGB\"}",
-                                  "{\"original_range\": [0.0, 1.0], \"image_format\": \"CMYK\"}"}) {
+  for (const char* const wrong :
+       {"[]", "{}", R"({"original_range": [0.0, 1.0]})", R"({"image_format": "RGB"})",
+        R"({"original_range": [0.0, 1.0], "image_format": 1})",
+        R"({"original_range": "", "image_format": "RGB"})",
+        R"({"original_range": [1], "image_format": "RGB"})",
+        R"({"original_range": [0.0, 1.0], "image_format": "CMYK"})"}) {
     ASSERT_TRUE(WriteFileAtomically(png + ".meta.json", wrong).ok());
     EXPECT_THAT(std::string(ReadDump(dir).status().message()), HasSubstr(png + ".meta.json: ")) << wrong;
   }
@@ -134,7 +140,12 @@ TEST(Image, DamagedFilesOfAnImageAreNamed) {
       WriteFileAtomically(png, EncodePng(TensorView(pixels, {2, 2}), DumpFormat::kImageI).value()).ok());
   EXPECT_THAT(std::string(ReadDump(dir).status().message()),
               HasSubstr(png + ": is not the image that was dumped"));
-  ASSERT_EQ(unlink((dir + "/manifest.json").c_str()), 0);
+  // Earlier manifests have no digests of files, and Python writes none.
+  const std::string manifest = dir + "/manifest.json";
+  const std::string earlier = absl::StrReplaceAll(*ReadFile(manifest), {{"file_digest", "none"}});
+  ASSERT_TRUE(WriteFileAtomically(manifest, earlier).ok());
+  EXPECT_TRUE(ReadDump(dir).ok());
+  ASSERT_EQ(unlink(manifest.c_str()), 0);
   EXPECT_TRUE(ReadDump(dir).ok());
   ASSERT_EQ(truncate(png.c_str(), 50), 0);
   EXPECT_THAT(std::string(ReadDump(dir).status().message()), HasSubstr(png + ": is no PNG image"));

@@ -29,16 +29,13 @@ TEST(Npy, HeaderIsWhatNumPyWrites) {
   EXPECT_EQ(NpyHeader(DType::kBFloat16, {}).status().code(), absl::StatusCode::kUnimplemented);
 }
 
-TEST(Npy, SingleBytesMayHaveAnyMarkOfAnOrder) {
+TEST(Npy, SingleBytesMayHaveAnyMarkOfAnOrderAndFortranOrderIsAMatterOfStrides) {
   std::string file = *NpyHeader(DType::kUInt8, {3}) + "xxx";
   file[file.find('|')] = '<';
   EXPECT_EQ(ParseNpy(file)->dtype(), DType::kUInt8);
-}
-
-TEST(Npy, FortranOrderIsAMatterOfStrides) {
-  const std::string file =
+  const std::string columns =
       NpyFileWith("{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3), }\n", std::string(24, 'x'));
-  EXPECT_EQ(ParseNpy(file)->strides(), Dims({1, 2}));
+  EXPECT_EQ(ParseNpy(columns)->strides(), Dims({1, 2}));
 }
 
 TEST(Npy, HeadersOfAllVersionsAreRead) {

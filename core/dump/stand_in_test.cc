@@ -68,6 +68,7 @@ TEST(ListComparable, OfAStandInWithoutDTypeShapeOrDigestTheNumbersAreListed) {
                           Pair(image + ".original_range", Content::kStandIn)));
   // A map that holds more than the figures is one of the program's own.
   EXPECT_EQ(StatisticsOf(ValueMap{{statistics, ValueMap()}, {"x", 1}}), nullptr);
+  EXPECT_EQ(StatisticsOf(ValueMap{{statistics, 1}}), nullptr);
 }
 
 }  // namespace

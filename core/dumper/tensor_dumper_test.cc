@@ -287,21 +287,6 @@ TEST_F(TensorDumperTest, GradientsThatWereNotSetOrAreSomethingElseAreErrors) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("'w'"));
 }
 
-TEST_F(TensorDumperTest, OnlyLargeFilesAreMapped) {
-  Enable();
-  const std::vector<float> large(4096);
-  const TensorView large_view(large.data(), {4096});
-  for (const DumpFormat format : {DumpFormat::kBinary, DumpFormat::kNpy, DumpFormat::kSafetensors}) {
-    const std::string name(Name(format));
-    Add(name, ValueMap{{"small", view_}, {"large", large_view}}, format);
-  }
-  DumpNow();
-  const Dump dump = Read(0);
-  for (const NamedTensor& tensor : ListTensors(dump.tensors)) {
-    EXPECT_EQ(tensor.tensor.file_backed, tensor.tensor.view.num_elements() == 4096) << tensor.path;
-  }
-}
-
 TEST_F(TensorDumperTest, FullDataIsKeptWhereTheReferenceDiffers) {
   Enable();
   Add("", ValueMap{{"same", view_}, {"other", view_}});
