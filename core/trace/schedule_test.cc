@@ -2,6 +2,8 @@
 
 #include <limits>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -49,20 +51,19 @@ TEST(Schedule, CyclesOfWaitWarmUpAndActiveStepsFollowTheSkippedOnes) {
   }
 }
 
-TEST(Schedule, NumbersThatMakeNoScheduleAreNamed) {
-  EXPECT_THAT(Steps(Make(0, 0, 0), 1), HasSubstr("active is 0"));
-  EXPECT_THAT(Steps(Make(-1, 0, 1), 1), HasSubstr("wait is -1"));
-  EXPECT_THAT(Steps(Make(0, -2, 1), 1), HasSubstr("warmup is -2"));
-  EXPECT_THAT(Steps(Make(0, 0, 1, -3), 1), HasSubstr("repeat is -3"));
-  EXPECT_THAT(Steps(Make(0, 0, 1, 0, -4), 1), HasSubstr("skip_first is -4"));
-}
-
-TEST(Schedule, StepsThatCannotBeCountedAreRefused) {
+TEST(Schedule, NumbersThatMakeNoScheduleOrCannotBeCountedAreNamed) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  // Their sum would be 0.
-  EXPECT_THAT(Steps(Make(kMax, kMax, 2), 1), HasSubstr("wait is 9223372036854775807"));
-  EXPECT_THAT(Steps(Make(0, kMax, 1), 1), HasSubstr("can be counted"));
-  EXPECT_THAT(Steps(Make(0, 0, kMax), 1), HasSubstr("can be counted"));
+  for (const auto& [options, message] :
+       {std::pair(Make(0, 0, 0), "active is 0"),
+        {Make(-1, 0, 1), "wait is -1"},
+        {Make(0, -2, 1), "warmup is -2"},
+        {Make(0, 0, 1, -3), "repeat is -3"},
+        {Make(0, 0, 1, 0, -4), "skip_first is -4"},
+        {Make(kMax, kMax, 2), "wait is 9223372036854775807"},  // their sum would be 0
+        {Make(0, kMax, 1), "can be counted"},
+        {Make(0, 0, kMax), "can be counted"}}) {
+    EXPECT_THAT(Steps(options, 1), HasSubstr(message));
+  }
 }
 
 TEST(Schedule, ConfigHasEveryField) {
@@ -73,13 +74,9 @@ TEST(Schedule, ConfigHasEveryField) {
   config.set_active(4);
   config.set_repeat(5);
   config.set_skip_first_wait(true);
-  const Schedule::Options options = Schedule::FromConfig(config);
-  EXPECT_EQ(options.skip_first, 1);
-  EXPECT_EQ(options.wait, 2);
-  EXPECT_EQ(options.warmup, 3);
-  EXPECT_EQ(options.active, 4);
-  EXPECT_EQ(options.repeat, 5);
-  EXPECT_TRUE(options.skip_first_wait);
+  const Schedule::Options of = Schedule::FromConfig(config);
+  EXPECT_EQ(std::tuple(of.skip_first, of.wait, of.warmup, of.active, of.repeat, of.skip_first_wait),
+            std::tuple(1, 2, 3, 4, 5, true));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -82,20 +83,11 @@ TEST_P(TraceReaderTest, ReadsWhatWasWritten) {
   EXPECT_EQ(trace->tracks[0].sort_index, 7);
   const std::vector<TraceEvent> expected = Events();
   ASSERT_EQ(trace->events.size(), expected.size());
-  for (size_t i = 0; i < expected.size(); ++i) {
-    const TraceEvent& event = trace->events[i];
-    EXPECT_EQ(event.type, expected[i].type) << i;
-    EXPECT_EQ(event.process, expected[i].process) << i;
-    EXPECT_EQ(event.track, expected[i].track) << i;
-    EXPECT_EQ(event.name, expected[i].name) << i;
-    EXPECT_EQ(event.category, expected[i].category) << i;
-    EXPECT_EQ(event.start, expected[i].start) << i;
-    EXPECT_EQ(event.duration, expected[i].duration) << i;
-    EXPECT_EQ(event.args, expected[i].args) << i;
-    EXPECT_EQ(event.value, expected[i].value) << i;
-    EXPECT_EQ(event.flow, expected[i].flow) << i;
-    EXPECT_EQ(event.flow_id, expected[i].flow_id) << i;
-  }
+  const auto fields = [](const TraceEvent& of) {
+    return std::tuple(of.type, of.process, of.track, of.name, of.category, of.start, of.duration, of.args,
+                      of.value, of.flow, of.flow_id);
+  };
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(fields(trace->events[i]), fields(expected[i])) << i;
 }
 
 TEST_P(TraceReaderTest, OfATruncatedFileEveryWholeEventIsKept) {
