@@ -74,20 +74,19 @@ TEST(DurationStatistics, MatchTheirDefinitionsHoweverTheyAreMerged) {
 }
 
 TEST(DurationStatistics, AreTakenFromRoundedNumbersWhereTheExactSumsAreMissing) {
-  Statistics proto = Of({1, 2, 4}).ToProto();
-  proto.clear_exact();
-  const DurationStatistics statistics = DurationStatistics::FromProto(proto).value();
+  const auto rounded = [](const std::vector<double>& seconds) {
+    Statistics proto = Of(seconds).ToProto();
+    proto.clear_exact();
+    return DurationStatistics::FromProto(proto).value();
+  };
+  const DurationStatistics statistics = rounded({1, 2, 4});
   EXPECT_NEAR(statistics.total(), 7, 1e-9);
   EXPECT_NEAR(statistics.standard_deviation(), std::sqrt(14.0) / 3, 1e-9);
   EXPECT_EQ(statistics.max(), 4);
-}
-
-TEST(DurationStatistics, RoundedNumbersOfEqualDurationsDoNotDeviate) {
+  // Equal ones do not deviate.
   for (int i = 1; i < 20; ++i) {
     const double seconds = 0.0123456789012 * i;
-    Statistics proto = Of({seconds, seconds, seconds}).ToProto();
-    proto.clear_exact();
-    EXPECT_NEAR(DurationStatistics::FromProto(proto)->standard_deviation(), 0, 1e-7 * seconds) << seconds;
+    EXPECT_NEAR(rounded({seconds, seconds, seconds}).standard_deviation(), 0, 1e-7 * seconds) << seconds;
   }
 }
 

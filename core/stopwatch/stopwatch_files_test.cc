@@ -42,8 +42,7 @@ class StopwatchFilesTest : public ::testing::Test {
 };
 
 TEST_F(StopwatchFilesTest, AreMadeTogetherWithTheirDirectoryAndReplacedByTheNextOnes) {
-  const absl::Status written = WriteStopwatchFiles(stopwatch_, options_);
-  ASSERT_TRUE(written.ok()) << written;
+  ASSERT_EQ(WriteStopwatchFiles(stopwatch_, options_), absl::OkStatus());
   StopwatchStats stats;
   ASSERT_TRUE(stats.ParseFromString(Contents("stopwatch.pb")));
   EXPECT_EQ(stats.rank(), 3);

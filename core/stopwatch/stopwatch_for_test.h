@@ -37,8 +37,7 @@ inline Stopwatch::Environment EnvironmentWith(absl::Status (*synchronize_device)
 class StopwatchTest : public ::testing::Test {
  protected:
   void Enable(const Stopwatch::Options& options = {}) {
-    const absl::Status status = stopwatch_.Enable(options);
-    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ(stopwatch_.Enable(options), absl::OkStatus());
   }
 
   void Measure(std::string_view name, uint64_t milliseconds) {

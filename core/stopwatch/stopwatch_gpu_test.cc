@@ -49,8 +49,7 @@ class StopwatchOnDevice : public testing::Test {
     options.num_warmup_iters = num_warmup_iters;
     options.device_sync = timing;
     options.stream = stream_;
-    const absl::Status status = stopwatch_.Enable(options);
-    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ(stopwatch_.Enable(options), absl::OkStatus());
   }
 
   Statistics OnDevice() const {
