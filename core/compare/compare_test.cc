@@ -60,8 +60,9 @@ TEST_F(CompareTest, WhatIsNoImageOfThatSizeIsNotComparedAsOne) {
   const std::string image = DumpForTest(ValueMap{{"a", TensorView(data, {1, 2, 2})}}, DumpFormat::kImageI);
   EXPECT_THAT(Statuses(CompareDumps(image, DumpForTest(ValueMap{{"a", TensorView(data, {1, 4})}}))),
               ElementsAre(Pair("a.0", CompareStatus::kCouldNotCompare)));
-  EXPECT_EQ(CompareDumps(image, DumpForTest(ValueMap{{"a", Value::List{"text"}}})).verdict(),
-            Verdict::kDifferent);
+  const std::string list = DumpForTest(ValueMap{{"a", Value::List{"text"}}});
+  for (const auto& [reference, current] : {std::pair(image, list), {list, image}})
+    EXPECT_EQ(CompareDumps(reference, current).verdict(), Verdict::kDifferent);
   const float halved[4] = {0, 1, 2, 500};
   const ValueMap other{{"a", TensorView(halved, {1, 2, 2})}};
   for (const DumpFormat format : {DumpFormat::kJson, DumpFormat::kImageI}) {
@@ -272,10 +273,14 @@ TEST_F(CompareTest, SummaryCountsEachStatusByName) {
 TEST_F(CompareTest, CsvReportHasALineForEachResult) {
   NamedComparison figures = AllFigures();
   figures.comparison.detail = "why, then";
-  EXPECT_EQ(ToCsv({{figures, Missing("c,\"d")}}),
+  NamedComparison without = AllFigures();
+  without.comparison.max_ulp_distance = std::nullopt;
+  without.comparison.max_rel_error = std::nullopt;
+  EXPECT_EQ(ToCsv({{figures, without, Missing("c,\"d")}}),
             std::string(kCsvColumns) +
                 "\na,mismatch,float32,\"[2, "
                 "3]\",6,3,4,1.5,0.25,0.5,0.75,0.875,7,10,20,30,40,1.25,0.125,\"why, then\"\n"
+                "a,mismatch,float32,\"[2, 3]\",6,3,4,1.5,,0.5,0.75,0.875,,10,20,30,40,1.25,0.125,\n"
                 "\"c,\"\"d\",missing,,,,,,,,,,,,,,,,,,a tensor\n");
 }
 
