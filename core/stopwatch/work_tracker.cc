@@ -212,7 +212,7 @@ void WorkTracker::FinishIteration(ThreadWork& thread, uint64_t duration) {
   }
   StartIteration(thread, times);
   AddOwn(work, taken, work_);
-  is_disturbed_ = watch_cpu_ && taken * kTakenParts > work;
+  is_disturbed_ = taken * kTakenParts > work;
 }
 
 bool WorkTracker::FinishMeasurement(MeasurementWork& measurement, uint64_t count, uint64_t duration,
