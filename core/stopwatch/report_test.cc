@@ -116,6 +116,8 @@ TEST(FormatTable, IsShortBeforeAnythingWasMeasured) {
   EXPECT_EQ(FormatTable(snapshot), "Stopwatch: 0 measured iterations\n");
   snapshot.cpu_usage_measurement = "forward";
   EXPECT_THAT(FormatTable(snapshot), AllOf(Not(HasSubstr("0.0 %")), HasSubstr("never ran")));
+  snapshot.measurements = {MeasurementOf("forward", {1})};
+  EXPECT_THAT(FormatTable(snapshot), HasSubstr("are unknown of the measured time"));
   snapshot.num_warmup_iters = 5;
   snapshot.num_warmup_iters_done = 2;
   EXPECT_THAT(FormatTable(snapshot),
@@ -123,13 +125,15 @@ TEST(FormatTable, IsShortBeforeAnythingWasMeasured) {
 }
 
 TEST(FormatCsv, HasARowForEachMeasurementAndKind) {
-  EXPECT_EQ(FormatCsv(FourIterations()),
+  StopwatchSnapshot snapshot = FourIterations();
+  snapshot.measurements[1].collective = true;
+  EXPECT_EQ(FormatCsv(snapshot),
             "kind,name,collective,count,total,mean,stddev,min,p50,p90,p99,max\r\n"
             "iteration,,false,4,0.04,0.01,0,0.01,0.01,0.01,0.01,0.01\r\n"
             "per_iteration,rare,false,1,0.004,0.004,0,0.004,0.004,0.004,0.004,0.004\r\n"
             "per_interval,rare,false,1,0.004,0.004,0,0.004,0.004,0.004,0.004,0.004\r\n"
-            "per_iteration,often,false,4,0.02,0.005,0,0.005,0.005,0.005,0.005,0.005\r\n"
-            "per_interval,often,false,4,0.02,0.005,0,0.005,0.005,0.005,0.005,0.005\r\n");
+            "per_iteration,often,true,4,0.02,0.005,0,0.005,0.005,0.005,0.005,0.005\r\n"
+            "per_interval,often,true,4,0.02,0.005,0,0.005,0.005,0.005,0.005,0.005\r\n");
 }
 
 TEST(FormatCsv, TellsQuantiles) {

@@ -93,9 +93,7 @@ TEST(DurationStatistics, AreTakenFromRoundedNumbersWhereTheExactSumsAreMissing) 
 TEST(DurationStatistics, NumbersThatNoDurationsHaveAreRefused) {
   const Statistics good = Of({1, 2}).ToProto();
   const std::vector<void (*)(Statistics&)> damages = {
-      [](Statistics& proto) { proto.set_count(-1); },
-      [](Statistics& proto) { proto.set_total(std::numeric_limits<double>::quiet_NaN()); },
-      [](Statistics& proto) { proto.set_min(3); },
+      [](Statistics& proto) { proto.set_count(-1); }, [](Statistics& proto) { proto.set_min(3); },
       [](Statistics& proto) {
         proto.clear_exact();
         proto.set_total(1e300);
@@ -106,6 +104,12 @@ TEST(DurationStatistics, NumbersThatNoDurationsHaveAreRefused) {
     Statistics damaged = good;
     damages[i](damaged);
     EXPECT_FALSE(DurationStatistics::FromProto(damaged).ok()) << i;
+  }
+  for (const auto set : {&Statistics::set_total, &Statistics::set_squared_deviations, &Statistics::set_min,
+                         &Statistics::set_max}) {
+    Statistics damaged = good;
+    (damaged.*set)(std::numeric_limits<double>::quiet_NaN());
+    EXPECT_FALSE(DurationStatistics::FromProto(damaged).ok());
   }
 }
 

@@ -50,7 +50,11 @@ TEST_F(StopwatchTest, AnIntervalEndsWhenTheDeviceIsSynchronized) {
     EXPECT_EQ(Now() - begin, 2 * 15) << "warm-up is as long as what is measured";
     if (is_warm_up) stopwatch.FinishIter();
   }
+  stopwatch.StartOneTime("load");
+  Pass(1);
+  stopwatch.EndOneTime("load");
   const StopwatchSnapshot snapshot = stopwatch.Snapshot();
+  EXPECT_DOUBLE_EQ(snapshot.one_time.at(0).seconds, 0.008);
   ASSERT_EQ(snapshot.measurements.size(), 2u);
   for (const auto& measurement : snapshot.measurements)
     EXPECT_DOUBLE_EQ(measurement.per_interval.total(), 0.008) << measurement.name;
