@@ -22,11 +22,10 @@ std::string FileWith(const std::string& text) {
 }
 
 TEST(Config, IsReadFromProtobufText) {
-  const auto config = LoadConfig(FileWith("run_dir: \"out\"\nstopwatch { num_warmup_iters: 5 }\n"));
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->run_dir(), "out");
-  EXPECT_EQ(config->stopwatch().num_warmup_iters(), 5);
-  EXPECT_FALSE(config->has_nvtx());
+  const auto config = LoadConfig(FileWith("run_dir: \"out\"\nstopwatch { num_warmup_iters: 5 }\n")).value();
+  EXPECT_EQ(config.run_dir(), "out");
+  EXPECT_EQ(config.stopwatch().num_warmup_iters(), 5);
+  EXPECT_FALSE(config.has_nvtx());
 }
 
 TEST(Config, AnErrorNamesFileLineAndColumn) {

@@ -10,11 +10,10 @@ namespace {
 using testing::ElementsAre;
 
 std::vector<int64_t> SelectedBelow(int64_t end, const IterationOptions& options) {
-  const auto selector = IterationSelector::Create(options);
-  EXPECT_TRUE(selector.ok()) << selector.status();
+  const auto selector = IterationSelector::Create(options).value();
   std::vector<int64_t> selected;
   for (int64_t iteration = 0; iteration < end; ++iteration) {
-    if (selector->Contains(iteration)) selected.push_back(iteration);
+    if (selector.Contains(iteration)) selected.push_back(iteration);
   }
   return selected;
 }
@@ -52,10 +51,9 @@ TEST(IterationSelector, TakesWhatTheConfigurationSays) {
   selection.add_list(4);
   selection.add_ranges()->set_begin(8);
   selection.mutable_ranges(0)->set_end(10);
-  const auto selector = IterationSelector::Create(selection);
-  ASSERT_TRUE(selector.ok()) << selector.status();
-  for (const int iteration : {0, 4, 6, 8, 9}) EXPECT_TRUE(selector->Contains(iteration)) << iteration;
-  for (const int iteration : {1, 5, 7, 10}) EXPECT_FALSE(selector->Contains(iteration)) << iteration;
+  const auto selector = IterationSelector::Create(selection).value();
+  for (const int iteration : {0, 4, 6, 8, 9}) EXPECT_TRUE(selector.Contains(iteration)) << iteration;
+  for (const int iteration : {1, 5, 7, 10}) EXPECT_FALSE(selector.Contains(iteration)) << iteration;
 }
 
 TEST(IterationSelector, RefusesNegativeNumbersAndEmptyRanges) {

@@ -42,8 +42,7 @@ inline std::string DumpForTest(const Value& tree, DumpFormat format = DumpFormat
   std::string dir = MakeTestDir();
   DumpContents contents;
   contents.tensors = {&tree, [format](std::string_view) { return format; }};
-  const absl::Status status = WriteDump(dir, contents);
-  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(WriteDump(dir, contents), absl::OkStatus());
   return dir;
 }
 

@@ -110,9 +110,8 @@ TEST(ReadDump, ElementsAreAlignedWhereverTheirFileHasThem) {
     ++header_bytes;
     std::memcpy(moved.data(), &header_bytes, sizeof(header_bytes));
     ASSERT_TRUE(WriteFileAtomically(file, moved).ok());
-    const absl::StatusOr<Dump> dump = ReadDump(dir);
-    ASSERT_TRUE(dump.ok()) << dump.status();
-    const TensorView& view = dump->tensors.map().Find("a")->tensor().view;
+    const Dump dump = ReadDump(dir).value();
+    const TensorView& view = dump.tensors.map().Find("a")->tensor().view;
     ASSERT_EQ(reinterpret_cast<uintptr_t>(view.data()) % sizeof(double), 0u) << count;
     EXPECT_TRUE(std::equal(data.begin(), data.end(), static_cast<const double*>(view.data())));
   }
@@ -202,9 +201,8 @@ TEST(ReadDump, AListOfIntegersThatNoInt64HoldsIsAListOfTensors) {
   const std::string dir = DumpForTest(ValueMap{{"a", Value::List{1, 2}}}, DumpFormat::kJson);
   const std::string file = absl::StrCat(dir, "/", kTensorsFile);
   ASSERT_TRUE(WriteFileAtomically(file, R"({"a": [18446744073709551615, 18446744073709551614]})").ok());
-  const absl::StatusOr<Dump> dump = ReadDump(dir);
-  ASSERT_TRUE(dump.ok()) << dump.status();
-  const Value::List& list = dump->tensors.map().Find("a")->list();
+  const Dump dump = ReadDump(dir).value();
+  const Value::List& list = dump.tensors.map().Find("a")->list();
   ASSERT_EQ(list.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
     ASSERT_TRUE(list[i].is_tensor());

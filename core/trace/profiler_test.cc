@@ -217,9 +217,8 @@ TEST_F(ProfilerTest, LastWindowMayBeExportedUntilTheNextBegins) {
   Step();
   ASSERT_TRUE(Profiler::Get().Stop().ok());
   ASSERT_EQ(Profiler::Get().VisitLastWindow(write), absl::OkStatus());
-  const absl::StatusOr<Trace> trace = ReadTrace(path);
-  ASSERT_TRUE(trace.ok()) << trace.status();
-  EXPECT_THAT(NamesIn(*trace), ElementsAre("ProfilerStep#3", "later"));
+  const Trace trace = ReadTrace(path).value();
+  EXPECT_THAT(NamesIn(trace), ElementsAre("ProfilerStep#3", "later"));
   const absl::Status refused = absl::CancelledError("refused");
   EXPECT_EQ(Profiler::Get().VisitLastWindow([&](const Profiler::Window&) { return refused; }), refused);
 }
@@ -290,11 +289,10 @@ TEST_F(ProfilerTest, ProcessThatExitsInAWindowLeavesItsTrace) {
         std::exit(7);
       },
       ::testing::ExitedWithCode(7), "");
-  const absl::StatusOr<Trace> trace = ReadTrace(path);
-  ASSERT_TRUE(trace.ok()) << trace.status();
-  EXPECT_TRUE(trace->info.cut());
-  EXPECT_EQ(trace->info.num_unfinished_ranges(), 2);
-  EXPECT_THAT(NamesIn(*trace), ElementsAre("ProfilerStep#0", "whole", "hangs"));
+  const Trace trace = ReadTrace(path).value();
+  EXPECT_TRUE(trace.info.cut());
+  EXPECT_EQ(trace.info.num_unfinished_ranges(), 2);
+  EXPECT_THAT(NamesIn(trace), ElementsAre("ProfilerStep#0", "whole", "hangs"));
 }
 
 TEST_F(ProfilerTest, ForkedProcessLeavesTheTraceToItsParent) {

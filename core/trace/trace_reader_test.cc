@@ -56,13 +56,11 @@ class TraceReaderTest : public ::testing::TestWithParam<const char*> {
   }
 
   void Write() const {
-    const auto file = TraceFile::Create(Path(), kInfo);
-    ASSERT_TRUE(file.ok()) << file.status();
-    (*file)->Add(TraceProcess{3, "rank 3", "", 3});
-    (*file)->Add(TraceTrack{3, 42, "main \"thread\"", 7});
-    for (const TraceEvent& event : Events()) (*file)->Add(event);
-    const absl::Status written = (*file)->Commit();
-    ASSERT_TRUE(written.ok()) << written;
+    const auto file = TraceFile::Create(Path(), kInfo).value();
+    file->Add(TraceProcess{3, "rank 3", "", 3});
+    file->Add(TraceTrack{3, 42, "main \"thread\"", 7});
+    for (const TraceEvent& event : Events()) file->Add(event);
+    ASSERT_EQ(file->Commit(), absl::OkStatus());
   }
 };
 
@@ -71,23 +69,22 @@ INSTANTIATE_TEST_SUITE_P(Files, TraceReaderTest, ::testing::Values("trace.json",
 
 TEST_P(TraceReaderTest, ReadsWhatWasWritten) {
   Write();
-  const absl::StatusOr<Trace> trace = ReadTrace(Path());
-  ASSERT_TRUE(trace.ok()) << trace.status();
-  EXPECT_THAT(trace->cut, IsEmpty());
-  EXPECT_EQ(trace->info.rank(), 3);
-  EXPECT_EQ(trace->info.window(), 2);
-  EXPECT_EQ(trace->info.clock().begin_nanoseconds(), 5);
+  const Trace trace = ReadTrace(Path()).value();
+  EXPECT_THAT(trace.cut, IsEmpty());
+  EXPECT_EQ(trace.info.rank(), 3);
+  EXPECT_EQ(trace.info.window(), 2);
+  EXPECT_EQ(trace.info.clock().begin_nanoseconds(), 5);
   EXPECT_EQ(ReadTraceInfo(Path())->host(), "node7");
-  ASSERT_EQ(trace->tracks.size(), 1);
-  EXPECT_EQ(trace->tracks[0].name, "main \"thread\"");
-  EXPECT_EQ(trace->tracks[0].sort_index, 7);
+  ASSERT_EQ(trace.tracks.size(), 1);
+  EXPECT_EQ(trace.tracks[0].name, "main \"thread\"");
+  EXPECT_EQ(trace.tracks[0].sort_index, 7);
   const std::vector<TraceEvent> expected = Events();
-  ASSERT_EQ(trace->events.size(), expected.size());
+  ASSERT_EQ(trace.events.size(), expected.size());
   const auto fields = [](const TraceEvent& of) {
     return std::tuple(of.type, of.process, of.track, of.name, of.category, of.start, of.duration, of.args,
                       of.value, of.flow, of.flow_id);
   };
-  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(fields(trace->events[i]), fields(expected[i])) << i;
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(fields(trace.events[i]), fields(expected[i])) << i;
 }
 
 TEST_P(TraceReaderTest, OfATruncatedFileEveryWholeEventIsKept) {
@@ -156,17 +153,18 @@ TEST(TraceReader, TracesOfOthersAreReadAndFlowsThatBeginWithTheSliceBeforeThem) 
   const std::string flows[] = {R"("ts":1.5e3,"pid":7,"tid":8)", R"("ts":2,"pid":7,"tid":8)",
                                R"("ts":1.5e3,"pid":6,"tid":8)", R"("ts":1.5e3,"pid":7,"tid":9)"};
   for (const std::string& flow : flows) {
-    const absl::StatusOr<Trace> trace = ParseTrace(
-        R"([ {"name": "aten::mm", "ph": "X", "ts": 1.5e3, "dur": 2, "pid": "7", "tid": 8, "args": {}} ,
+    const Trace trace =
+        ParseTrace(
+            R"([ {"name": "aten::mm", "ph": "X", "ts": 1.5e3, "dur": 2, "pid": "7", "tid": 8, "args": {}} ,
              {"ph": "?", "name": "other"}, {"ph":"s","id":3,)" +
-            flow + "} ]",
-        "t.json");
-    ASSERT_TRUE(trace.ok()) << trace.status();
-    ASSERT_EQ(trace->events.size(), 1);
-    EXPECT_EQ(trace->events[0].start, 1'500'000);
-    EXPECT_EQ(trace->events[0].duration, 2000);
-    EXPECT_EQ(trace->events[0].process, 7);
-    EXPECT_EQ(trace->events[0].flow, flow == flows[0] ? TraceEvent::Flow::kStart : TraceEvent::Flow::kNone);
+                flow + "} ]",
+            "t.json")
+            .value();
+    ASSERT_EQ(trace.events.size(), 1);
+    EXPECT_EQ(trace.events[0].start, 1'500'000);
+    EXPECT_EQ(trace.events[0].duration, 2000);
+    EXPECT_EQ(trace.events[0].process, 7);
+    EXPECT_EQ(trace.events[0].flow, flow == flows[0] ? TraceEvent::Flow::kStart : TraceEvent::Flow::kNone);
   }
 }
 
@@ -186,13 +184,14 @@ TEST(TraceReader, ArgumentsThatAreNoJsonAreLeftOut) {
 }
 
 TEST(TraceReader, ATimeThatIsNoneIsTheBeginning) {
-  const absl::StatusOr<Trace> trace = ParseTrace(
-      R"([{"ph":"i","ts":-1.5,"dur":7777777777777777},{"ph":"i","ts":7777777777777777}])", "t.json");
-  ASSERT_TRUE(trace.ok()) << trace.status();
-  ASSERT_EQ(trace->events.size(), 2);
-  EXPECT_EQ(trace->events[0].start, -1500);
-  EXPECT_EQ(trace->events[0].duration, 0);
-  EXPECT_EQ(trace->events[1].start, 0);
+  const Trace trace =
+      ParseTrace(R"([{"ph":"i","ts":-1.5,"dur":7777777777777777},{"ph":"i","ts":7777777777777777}])",
+                 "t.json")
+          .value();
+  ASSERT_EQ(trace.events.size(), 2);
+  EXPECT_EQ(trace.events[0].start, -1500);
+  EXPECT_EQ(trace.events[0].duration, 0);
+  EXPECT_EQ(trace.events[1].start, 0);
 }
 
 TEST(TraceFile, OtherEndingsAreRefused) {

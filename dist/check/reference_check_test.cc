@@ -71,14 +71,14 @@ class ReferenceCheckTest : public testing::Test {
   CrossCheckVerdict CheckShard(int rank, int part, float change = 0, int num_parts = 2) const {
     const auto check =
         ReferenceCheck::Create(Config(R"(sharded { paths: "*.experts" dimension: 1 along: "part" })"),
-                               MeshOf("replica", 4 / num_parts, "part", num_parts));
-    EXPECT_TRUE(check.ok()) << check.status();
+                               MeshOf("replica", 4 / num_parts, "part", num_parts))
+            .value();
     std::vector<float> shard;
     for (int row = 0; row < 4; ++row) {
       for (int column = 0; column < 3; ++column) shard.push_back(experts_[row * 6 + part * 3 + column]);
     }
     shard[7] += change;
-    return check->Check(kIteration, rank, Tree(TensorView(shard.data(), {4, 3})), nullptr);
+    return check.Check(kIteration, rank, Tree(TensorView(shard.data(), {4, 3})), nullptr);
   }
 
   std::string dir_;
@@ -233,10 +233,8 @@ TEST_F(ReferenceCheckTest, OfAnyChangesTheVerdictIsThatOfTheDefinition) {
       AddReason("no tensor is TENSOR_KIND_PARAMETER", expected);
     }
 
-    const auto check = ReferenceCheck::Create(config, RankMeshes(4));
-    ASSERT_TRUE(check.ok()) << check.status();
-    CrossCheckVerdict verdict =
-        check->Check(kIteration, 2, trees[1], has_gradients ? &gradients[1] : nullptr);
+    const auto check = ReferenceCheck::Create(config, RankMeshes(4)).value();
+    CrossCheckVerdict verdict = check.Check(kIteration, 2, trees[1], has_gradients ? &gradients[1] : nullptr);
     const std::string all = verdict.DebugString();
     ASSERT_EQ(verdict.kinds_size(), verdict.outcome() == DIFFERENT ? kinds.size() : 0) << all;
     for (const KindCount& count : verdict.kinds()) {
@@ -438,23 +436,23 @@ TEST_F(ReferenceCheckTest, ToleranceOfATensorComesFromTheFile) {
   ASSERT_TRUE(WriteFileAtomically(path, R"(iterations: [0, 7]
       tensors { path: "weights.experts" atol_at: [0, 0.5] })")
                   .ok());
-  const auto check = ReferenceCheck::Create(Config("reference_tolerances: \"" + path + "\""), RankMeshes(4));
-  ASSERT_TRUE(check.ok()) << check.status();
+  const auto check =
+      ReferenceCheck::Create(Config("reference_tolerances: \"" + path + "\""), RankMeshes(4)).value();
   // NaN on both sides is no difference.
   experts_[7] = std::nanf("");
   Write(Tree(TensorView(experts_.data(), {4, 6})));
   experts_[5] += 0.5f;
-  CrossCheckVerdict verdict = check->Check(kIteration, 0, Tree(TensorView(experts_.data(), {4, 6})), nullptr);
+  CrossCheckVerdict verdict = check.Check(kIteration, 0, Tree(TensorView(experts_.data(), {4, 6})), nullptr);
   EXPECT_EQ(verdict.outcome(), WITHIN_TOLERANCE) << FormatVerdict(verdict);
   ASSERT_EQ(verdict.tensor_errors_size(), 1);
   EXPECT_EQ(verdict.tensor_errors(0).tensor(), "weights.experts");
   EXPECT_EQ(verdict.tensor_errors(0).max_abs_error(), 0.5);
   experts_[5] += 0.5f;
-  EXPECT_EQ(check->Check(kIteration, 0, Tree(TensorView(experts_.data(), {4, 6})), nullptr).outcome(),
+  EXPECT_EQ(check.Check(kIteration, 0, Tree(TensorView(experts_.data(), {4, 6})), nullptr).outcome(),
             DIFFERENT);
   experts_[5] -= 1.0f;
   bias_[0] += 0.125f;
-  verdict = check->Check(kIteration, 0, Tree(TensorView(experts_.data(), {4, 6})), nullptr);
+  verdict = check.Check(kIteration, 0, Tree(TensorView(experts_.data(), {4, 6})), nullptr);
   EXPECT_EQ(verdict.outcome(), DIFFERENT) << "what the file does not name";
 }
 

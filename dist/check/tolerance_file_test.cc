@@ -31,16 +31,14 @@ std::vector<double> AtolsAt(const ToleranceFile& file, const std::vector<int64_t
 
 TEST(ToleranceFile, TolerancesAreThoseOfTheIterationOrOneForAll) {
   const auto by_iteration =
-      ReadText("iterations: [10, 20, 30] tensors { path: 'w' atol_at: [0.25, 1, 0.5] }");
-  ASSERT_TRUE(by_iteration.ok()) << by_iteration.status();
-  EXPECT_TRUE(by_iteration->by_iteration());
-  EXPECT_THAT(AtolsAt(*by_iteration, {10, 20, 30}), ElementsAre(0.25, 1, 0.5));
-  EXPECT_THAT(AtolsAt(*by_iteration, {0, 15, 25, 31, 1000}), ElementsAre(0.25, 1, 1, 0.5, 0.5));
-  const auto one = ReadText("factor: 3 tensors { path: '*' atol: 0.25 noise: 0.08 }");
-  ASSERT_TRUE(one.ok()) << one.status();
-  EXPECT_FALSE(one->by_iteration());
-  EXPECT_EQ(one->At(7)[0].glob, "*");
-  EXPECT_THAT(AtolsAt(*one, {0, 7}), ElementsAre(0.25, 0.25));
+      ReadText("iterations: [10, 20, 30] tensors { path: 'w' atol_at: [0.25, 1, 0.5] }").value();
+  EXPECT_TRUE(by_iteration.by_iteration());
+  EXPECT_THAT(AtolsAt(by_iteration, {10, 20, 30}), ElementsAre(0.25, 1, 0.5));
+  EXPECT_THAT(AtolsAt(by_iteration, {0, 15, 25, 31, 1000}), ElementsAre(0.25, 1, 1, 0.5, 0.5));
+  const auto one = ReadText("factor: 3 tensors { path: '*' atol: 0.25 noise: 0.08 }").value();
+  EXPECT_FALSE(one.by_iteration());
+  EXPECT_EQ(one.At(7)[0].glob, "*");
+  EXPECT_THAT(AtolsAt(one, {0, 7}), ElementsAre(0.25, 0.25));
 }
 
 TEST(ToleranceFile, WhatIsWrittenHasThreeDigitsAndIsLooserByAHundredthAtMost) {

@@ -108,11 +108,10 @@ TEST(RankMesh, EveryRankLiesWhereCountingPutsIt) {
 }
 
 TEST(RankMesh, WithoutAxesEachRankIsAGroupOfItsOwn) {
-  const auto none = Along("", {}, 3);
-  ASSERT_TRUE(none.ok()) << none.status();
-  EXPECT_EQ(none->num_positions, 1);
-  EXPECT_THAT(none->positions, ElementsAre(0, 0, 0));
-  EXPECT_THAT(none->groups, ElementsAre(0, 1, 2));
+  const auto none = Along("", {}, 3).value();
+  EXPECT_EQ(none.num_positions, 1);
+  EXPECT_THAT(none.positions, ElementsAre(0, 0, 0));
+  EXPECT_THAT(none.groups, ElementsAre(0, 1, 2));
 }
 
 // Megatron-LM's order "tp-cp-ep-dp-pp" names the fastest axis first. For 16 ranks with tp 2, pp 2, dp 4 its

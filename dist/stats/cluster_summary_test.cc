@@ -458,9 +458,9 @@ TEST(ClusterSummary, IsThatOfTheDefinitionInWhateverOrderItIsMerged) {
       before_restart.set_num_measured_iters(of.stats().num_measured_iters() + 1);
       const auto summary = ClusterSummary::OfRank(of.last, is_window          ? &of.earlier
                                                            : random.OnceIn(3) ? &before_restart
-                                                                              : nullptr);
-      ASSERT_TRUE(summary.ok()) << summary.status();
-      summaries.push_back(*summary);
+                                                                              : nullptr)
+                               .value();
+      summaries.push_back(summary);
       if (random.OnceIn(4)) {
         summaries.back().SetLate();
         late.push_back(rank);

@@ -31,14 +31,14 @@ TEST(GroupsOfRanks, AreThoseAlongTheAxesAndEntriesAlongTheSameHaveTheirOwn) {
       collective_groups { along: [ 'data', 'stage' ] measurements: 'c' }
       collective_groups { along: 'data' measurements: 'd' }
       collective_groups { along: 'data' measurements: 'e' })"),
-                                    meshes);
-  ASSERT_TRUE(groups.ok()) << groups.status();
-  EXPECT_THAT(groups->like_work,
+                                    meshes)
+                          .value();
+  EXPECT_THAT(groups.like_work,
               ElementsAre("stage 0", "stage 1", "stage 2", "stage 0", "stage 1", "stage 2"));
-  ASSERT_EQ(groups->collective_groups.size(), 6);
+  ASSERT_EQ(groups.collective_groups.size(), 6);
   for (size_t rank = 0; rank < 6; ++rank) {
     const std::string group = std::to_string(rank % 3);  // ranks 1 and 4 have one
-    EXPECT_THAT(groups->collective_groups[rank],
+    EXPECT_THAT(groups.collective_groups[rank],
                 UnorderedElementsAre(Pair("a", "data/" + group), Pair("b", "data/" + group),
                                      Pair("c", "data+stage/0"), Pair("d", "data#2/" + group),
                                      Pair("e", "data#3/" + group)));
