@@ -18,8 +18,8 @@ absl::StatusOr<std::vector<int64_t>> SizesOf(const RaggedBatch& batch) {
   const Dims& shape = batch.data.view.shape();
   const Dims& sizes_shape = batch.sample_sizes.view.shape();
   const int num_dims = static_cast<int>(shape.size());
-  if (batch.num_batch_dims < 1 || batch.num_batch_dims > num_dims ||
-      batch.non_uniform_dim < batch.num_batch_dims || batch.non_uniform_dim >= num_dims ||
+  if (batch.num_batch_dims < 1 || batch.non_uniform_dim < batch.num_batch_dims ||
+      batch.non_uniform_dim >= num_dims ||
       sizes_shape != Dims(shape.begin(), shape.begin() + batch.num_batch_dims)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "no ragged batch: data ", ShapeToString(shape), ", sample sizes ", ShapeToString(sizes_shape), ", ",
