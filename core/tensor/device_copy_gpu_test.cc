@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -74,9 +75,13 @@ TEST_F(DeviceCopyTest, CopyLiesBetweenTheWorkOfItsStream) {
 
 TEST_F(DeviceCopyTest, TensorsWithGapsAreCopied) {
   const TensorView columns(memory_, DType::kInt32, {4, 2}, {1, 4}, device_);
-  const Tensor copy = CloneToHost(columns).value();
-  const int* const copied = static_cast<const int*>(copy.view.data());
-  EXPECT_EQ(std::vector<int>(copied, copied + 8), (std::vector<int>{0, 4, 1, 5, 2, 6, 3, 7}));
+  const TensorView reversed(memory_ + 7, DType::kInt32, {8}, {-1}, device_);
+  for (const auto& [view, expected] :
+       {std::pair(columns, std::vector<int>{0, 4, 1, 5, 2, 6, 3, 7}), {reversed, {7, 6, 5, 4, 3, 2, 1, 0}}}) {
+    const Tensor copy = ToHost({view, nullptr}).value();
+    const int* const copied = static_cast<const int*>(copy.view.data());
+    EXPECT_EQ(std::vector<int>(copied, copied + 8), expected);
+  }
 }
 
 // The schedules of a stand-in, or a GPU's own.

@@ -79,6 +79,8 @@ TEST_F(DLPackTest, WhatATensorCannotBeIsAnErrorAndIsGivenBack) {
   EXPECT_EQ(code_with([](auto& of) { of.data = nullptr; }), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code_with([](auto& of) { of.shape[0] = -1; }), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(deleted_, 4);
+  // Without elements there need be no data.
+  EXPECT_EQ(code_with([](auto& of) { of.data = nullptr, of.shape[0] = 0; }), absl::StatusCode::kOk);
 }
 
 }  // namespace

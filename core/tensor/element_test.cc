@@ -92,6 +92,7 @@ void ExpectRoundedAsTheTableSays() {
   const DType dtype = DTypeOf<T>();
   const auto rounded = [](double value) { return static_cast<double>(FromDouble<T>(value)); };
   const double next = 1 + 2 * UnitRoundoff(dtype);
+  EXPECT_GT(next, 1) << Name(dtype);
   EXPECT_EQ(rounded(next), next) << Name(dtype);
   EXPECT_EQ(rounded(1 + UnitRoundoff(dtype)), 1) << Name(dtype);
   EXPECT_EQ(rounded(SmallestPositive(dtype)), SmallestPositive(dtype)) << Name(dtype);

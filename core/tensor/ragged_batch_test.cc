@@ -77,6 +77,9 @@ TEST_F(RaggedBatchTest, MembersThatDoNotFitAreErrors) {
   batch = Make();
   batch.num_batch_dims = 2;
   EXPECT_THAT(error(batch), HasSubstr("sample sizes [3], 2 batch"));
+  batch.num_batch_dims = 0;
+  batch.sample_sizes = {TensorView(sizes_, {}), nullptr};
+  EXPECT_THAT(error(batch), HasSubstr("sample sizes [], 0 batch"));
   batch = Make();
   batch.sample_sizes = {TensorView(data_, {3}), nullptr};
   EXPECT_THAT(error(batch), HasSubstr("sample sizes are float32"));

@@ -67,6 +67,8 @@ TEST(Value, TensorsAreListedInOrderWithTheirPaths) {
   std::vector<std::string> paths;
   for (const NamedTensor& named : ListTensors(root)) paths.push_back(named.path);
   EXPECT_EQ(paths, (std::vector<std::string>{"weights.w2", "weights.w1", "a.0", "a.2.0"}));
+  EXPECT_EQ(ConcatenatePaths("a.2", "0.b") + ConcatenatePaths("a", "") + ConcatenatePaths("", "b"),
+            "a.2.0.bab");
 }
 
 TEST(Value, SnapshotDoesNotChangeWithTheOriginal) {
