@@ -1,6 +1,7 @@
 #include "ott/core/tensor/dlpack.h"
 
 #include <functional>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -76,9 +77,11 @@ TEST_F(DLPackTest, WhatATensorCannotBeIsAnErrorAndIsGivenBack) {
   };
   EXPECT_EQ(code_with([](auto& of) { of.dtype.lanes = 4; }), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(code_with([](auto& of) { of.device.device_type = 10; }), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(code_with([](auto& of) { of.data = nullptr; }), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(code_with([](auto& of) { of.shape[0] = -1; }), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(deleted_, 4);
+  const std::vector<std::function<void(dlpack::DLTensor&)>> invalid = {
+      [](auto& of) { of.data = nullptr; }, [](auto& of) { of.shape = nullptr; },
+      [](auto& of) { of.ndim = -1; }, [](auto& of) { of.shape[0] = -1; }};
+  for (const auto& change : invalid) EXPECT_EQ(code_with(change), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(deleted_, 6);
   // Without elements there need be no data.
   EXPECT_EQ(code_with([](auto& of) { of.data = nullptr, of.shape[0] = 0; }), absl::StatusCode::kOk);
 }
