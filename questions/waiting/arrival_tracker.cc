@@ -153,7 +153,6 @@ std::vector<ArrivalStats> ArrivalTracker::Finish(const MeanIteration& of_run,
     stats.set_first_iteration(measurement.first_iteration);
     stats.set_last_iteration(measurement.last_iteration);
     stats.set_max_wait(measurement.max_wait);
-    if (measurement.num_intervals == 0) continue;
     stats.set_error_bound(measurement.error_bound / static_cast<double>(measurement.num_intervals));
     stats.set_mean_wait(measurement.waited / measurement.NumIterations());
     stats.set_num_left(measurement.num_left);

@@ -309,7 +309,7 @@ std::vector<ArrivalSummary> DrawGathers(std::mt19937_64& random) {
   const bool is_regular = draw(2) == 0, is_twice = draw(4) == 0, is_missing = draw(4) == 0,
              is_absent = draw(4) == 0;
   const bool is_taken = draw(8) == 0, is_in_vain = draw(8) == 0, is_mixed = draw(8) == 0;
-  const bool stalls_early = draw(2) == 0, is_late_once = draw(2) == 0;
+  const bool stalls_early = draw(2) == 0, is_late_once = draw(2) == 0, is_other_first = draw(4) == 0;
   const int64_t pause = draw(4) == 0 ? draw(length) : -1;
   const int64_t num_places = 1 + draw(2), stay = kMillisecond * one_of({1, 9, 5000, 5000});
   const int64_t error_bound = kMillisecond * one_of({0, 0, 1});
@@ -334,6 +334,7 @@ std::vector<ArrivalSummary> DrawGathers(std::mt19937_64& random) {
                                     (is_regular ? i % stall_every == 1 : draw(stall_every) == 0);
             int64_t more = is_stalled ? stall : 0;
             if (rank == slow) more += is_late ? late : -kMillisecond / 3;
+            if (rank == (slow + 1) % num_ranks && gather < since && is_other_first) more += late;
             if (rank == (stalls + 1) % num_ranks && i == pause) more += 2500 * kMillisecond;
             StopwatchArrivals::Arrival arrival;
             arrival.iteration = i;
@@ -465,6 +466,11 @@ TEST(Hiccups, OfTooManyToKeepTheLongestAreKept) {
     EXPECT_EQ(stats.hiccups(0).rank(), 0);
     EXPECT_THAT(stats.hiccups(0).iterations(), ElementsAre(pause));
   }
+  // Of ten ranks that pause the eight that pause longest are listed.
+  const ArrivalStats of_ten =
+      Stats({Late(10, [](int rank, int i) { return i == 11 * rank + 5 ? 2000 + 100 * rank : 0; })});
+  ASSERT_THAT(of_ten.hiccups(), SizeIs(8));
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(of_ten.hiccups(i).rank(), 9 - i);
   // Of 400 that get longer the last 256.
   std::vector<ArrivalSummary> gathers;
   for (int begin = 0; begin < 1200; begin += kIterationsBetweenGathers)

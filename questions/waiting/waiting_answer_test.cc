@@ -36,6 +36,7 @@ TEST(WaitingAnswer, NamesWhoHoldsTheOthersUpWithWhatTheyWait) {
         hiccups { rank: 2 host: "node1" seconds: 2.5 num_hiccups: 2 iterations: [12, 50] is_pause: true } })"));
   const Answer answer = AnswerWaiting(stats, true, true);
   EXPECT_EQ(answer.finding(), Answer::BAD);
+  EXPECT_EQ(answer.evidence(), stats.SerializeAsString());
   EXPECT_THAT(answer.ranks(), ElementsAre(1, 3, 0));
   EXPECT_THAT(
       answer.sentences(),

@@ -2,6 +2,7 @@
 
 #include "ott/questions/waiting/waiting_question.h"
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -42,6 +43,8 @@ constexpr char kHeldUp[] = R"({"colour": 1, "arrivals": [
 
 TEST_F(WaitingQuestionTest, WhoIsWaitedForIsAnsweredDrawnAndMeasured) {
   ASSERT_NO_FATAL_FAILURE(Gather(kHeldUp));
+  const auto before = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::filesystem::last_write_time(ClusterStatsPath(run_.run_dir), before);
   const Findings findings = *WaitingQuestion().ask(run_);
   ASSERT_EQ(findings.answers.size(), 1);
   const Answer& answer = findings.answers[0];
@@ -66,6 +69,7 @@ TEST_F(WaitingQuestionTest, WhoIsWaitedForIsAnsweredDrawnAndMeasured) {
     absl::StrAppend(&labels, name, "=", value, " ");
   EXPECT_EQ(labels, "rank=1 host=node1 collective=loss group=data/0 ");
   EXPECT_STREQ(findings.metrics[1].name, "ott_gather_age_seconds");
+  EXPECT_NEAR(findings.metrics[1].samples.at(0).value, 3600, 60);
   Document document;
   findings.draw({}, &document);
   EXPECT_EQ(document.pictures["arrivals"]["collectives"].size(), 2);
