@@ -21,14 +21,6 @@ using kernels::Profile;
 // those that have all of that in common.
 using Key = std::tuple<std::string, std::string, int64_t, int64_t, int64_t>;
 
-std::string GroupOf(const Profile::CollectiveKind& kind) {
-  std::string group = kind.group + "\n";
-  for (const char c : kind.group_ranks) {
-    if (c != ' ') group.push_back(c);
-  }
-  return group;
-}
-
 bool IsMessage(std::string_view name) {
   return name.find("send") != std::string_view::npos || name.find("recv") != std::string_view::npos;
 }
@@ -147,6 +139,14 @@ struct Link {
 
 }  // namespace
 
+std::string GroupOf(const Profile::CollectiveKind& kind) {
+  std::string group = kind.group + "\n";
+  for (const char c : kind.group_ranks) {
+    if (c != ' ') group.push_back(c);
+  }
+  return group;
+}
+
 Steps StepsOf(const Profile& profile) {
   std::vector<int64_t> number_of(profile.labels.size(), -1);
   for (size_t i = 0; i < profile.labels.size(); ++i) {
@@ -217,8 +217,7 @@ std::vector<Collective> MatchCollectives(const std::vector<TraceSummary>& traces
     for (const TraceSummary::Part& part : traces[trace].collectives) {
       const Profile::CollectiveKind& kind = traces[trace].kinds[part.kind];
       const bool is_counted = part.sequence_number >= 0;
-      Key key(GroupOf(kind), kind.name, is_counted ? part.sequence_number : -1, is_counted ? 0 : part.step,
-              0);
+      Key key(GroupOf(kind), kind.name, part.sequence_number, is_counted ? 0 : part.step, 0);
       std::get<4>(key) = occurrences[key]++;
       Collective& whole = matched[key];
       if (whole.parts.empty()) {

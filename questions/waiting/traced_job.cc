@@ -66,10 +66,6 @@ class JobBuilder {
     std::map<int, int64_t> last;
   };
 
-  static std::string GroupOf(const Profile::CollectiveKind& kind) {
-    return absl::StrCat(kind.group, "\n", kind.group_ranks);
-  }
-
   int64_t OnFirstClock(size_t trace, int64_t time) const {
     return waiting::OnFirstClock(traces_[trace], clocks_[trace], time);
   }
