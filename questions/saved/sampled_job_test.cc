@@ -446,7 +446,7 @@ TEST(SampledJob, MissingRankIsNamed) {
   for (const auto& [world_size, missing] : {std::pair(10, "2, 4, 5, 6, 7, 8, 9"),
                                             {11, "2, 4, 5, 6, 7, 8, 9, 10"},
                                             {12, "2, 4, 5, 6, 7, 8, 9, 10, ..."}}) {
-    for (IterationSample& sample : samples) sample.set_world_size(world_size);
+    samples[0].set_world_size(world_size);  // the largest counts
     EXPECT_EQ(MakeJob(samples)->notes[0],
               absl::StrFormat("%d of %d ranks left no iterations: %s", world_size - 3, world_size, missing));
   }

@@ -88,6 +88,7 @@ TEST_F(SavedQuestionTest, TheRunIsAnsweredToldAndDrawn) {
   findings.draw({}, &document);
   EXPECT_EQ(document.pictures["what_if"]["by_rank"].size(), 2);
   EXPECT_EQ(document.pictures["timeline"]["iterations"][0]["ranks"].size(), 2);
+  EXPECT_THAT(document.thinned, ElementsAre("the timeline shows 8 of 100 iterations that were kept"));
 }
 
 TEST_F(SavedQuestionTest, WhatIsMissingIsNoGoodNews) {
@@ -116,6 +117,12 @@ TEST_F(SavedQuestionTest, TheCommandPrintsWhatTheQuestionTells) {
   EXPECT_THAT(Run({"--format", "json"}).second, StartsWith("{"));
   EXPECT_EQ(Run({"--scale", "rank=2,0.5"}),
             std::pair(2, std::string("ott whatif: --scale rank=2,0.5: no rank=2 here; there are 0, 1\n")));
+  run_.run_dir += "/steps.json";
+  ASSERT_TRUE(WriteFileAtomically(run_.run_dir, R"([
+      {"ph": "M", "name": "thread_name", "pid": 0, "tid": 0, "args": {"name": "PP rank 0"}},
+      {"ph": "X", "name": "gc", "pid": 0, "tid": 0, "ts": 1, "dur": 1, "args": {"step": 1, "seq_id": 0}}])")
+                  .ok());
+  EXPECT_THAT(Run({"--sizes", "none.yaml"}).second, HasSubstr("none.yaml"));
 }
 
 }  // namespace
