@@ -287,11 +287,10 @@ LearningVerdict::Kind KindOfDifference(const Judged& judged, const Sides& sides,
   return is_worse ? LearningVerdict::WORSE : LearningVerdict::BETTER;
 }
 
-// Returns true if the whole of a curve is the beginning of another one, to the last bit. One that stays where
-// it is may well be equal, as a share of a few answers is.
+// Returns true if the whole of a curve is the beginning of another one, to the last bit, which is as long or
+// longer. One that stays where it is may well be equal, as a share of a few answers is.
 bool IsBeginningOf(const Curve& curve, const Curve& other) {
   const bool is_equal =
-      curve.size() <= other.size() &&
       std::equal(curve.begin(), curve.end(), other.begin(), [](const Point& a, const Point& b) {
         return a.x == b.x && (a.y == b.y || (std::isnan(a.y) && std::isnan(b.y)));
       });

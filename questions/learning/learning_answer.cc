@@ -48,7 +48,7 @@ std::string DescribeWhere(const LearningVerdict& verdict, const Metric& metric) 
 std::string DescribeDifference(const LearningVerdict& verdict, const Metric& metric) {
   const bool is_better = metric.kind() == LearningVerdict::BETTER;
   const LearningVerdict::Interval& share = metric.share_lost();
-  const bool is_in_steps = metric.has_share_lost() && (is_better ? share.high() < 0 : share.low() > 0);
+  const bool is_in_steps = is_better ? share.high() < 0 : share.low() > 0;
   std::string text = absl::StrCat("B is ", NameOf(metric.kind()), " in ", metric.name());
   if (is_in_steps) {
     absl::StrAppend(&text, ": it ", is_better ? "saves " : "loses ", DescribeShare(share, metric, is_better));
