@@ -101,6 +101,21 @@ TEST_F(TensorDumperOnDevice, AnyFormatAndStridesAreDumped) {
   ExpectDumped(dir_ + "/0", 9);
 }
 
+TEST_F(TensorDumperOnDevice, TensorsStayOnTheDeviceWhileThatIsAskedFor) {
+  const auto kind = [&] {
+    Add("weights", View());
+    const Device::Kind found = ListTensors(*dumper_.tensors()).at(0).tensor.view.device().kind;
+    dumper_.Discard();
+    return found;
+  };
+  Enable();
+  dumper_.SetKeepOnDevice(true);
+  EXPECT_EQ(kind(), Device::Kind::kCuda);
+  ASSERT_TRUE(dumper_.Disable().ok());
+  Enable();
+  EXPECT_EQ(kind(), Device::Kind::kHost);
+}
+
 TEST_F(TensorDumperOnDevice, ErrorsAreToldAndNothingLeaks) {
   if (FindCudaStandIn() == nullptr) GTEST_SKIP() << "errors of a GPU cannot be had at will";
   Train(3);

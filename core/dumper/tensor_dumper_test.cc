@@ -179,6 +179,13 @@ TEST_F(TensorDumperTest, ExcludedObjectsNeedNoConverterAndWhatBecomesEmptyStays)
   // The Python dumper leaves it out, too.
   Add("empty", ValueMap{{"opaque", view_}}, options);
   EXPECT_TRUE(dumper_.tensors()->map().Find("empty")->map().empty());
+  // What nothing is selected of is left out.
+  TensorDumper others;
+  TensorDumperOptions of_others = OptionsFor(MakeTestDir());
+  of_others.selection.exclude_globs = {"model.*"};
+  ASSERT_TRUE(others.Enable(of_others).ok());
+  ASSERT_TRUE(others.AddTensorData("model", ValueMap{{"a", view_}}).ok());
+  EXPECT_TRUE(others.tensors()->map().empty());
 }
 
 TEST_F(TensorDumperTest, ObjectsAreConverted) {
