@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/config.pb.h"
+#include "ott/core/events/recorded_window.h"
 #include "ott/core/nvtx/nvtx_injection_for_test.h"
 
 namespace ott {
@@ -48,6 +49,10 @@ TEST_F(NvtxRangeWrapperTest, SendsNothingUntilEnabled) {
   wrapper_.Push("early");
   wrapper_.Mark("early");
   wrapper_.Pop("other");
+  static NvtxDomain domain("early");
+  static NvtxName name(domain, "early");
+  wrapper_.Push(name, NvtxAttributes());
+  wrapper_.Mark(name);
   { const NvtxRangeWrapper::Scope scope(wrapper_, "early"); }
   EXPECT_THAT(Received(), IsEmpty());
 }
@@ -98,9 +103,12 @@ TEST_F(NvtxRangeWrapperTest, SynchronizesTheDeviceOnlyWhereAskedTo) {
     wrapper.Pop(name);
     EXPECT_EQ(num_synchronized, options.sync_on_pop ? 2 : 0);
     wrapper.Disable();
+    Take();
     wrapper.Push("a");
     wrapper.Pop();
     EXPECT_EQ(num_synchronized, options.sync_on_pop ? 2 : 0);
+    EXPECT_THAT(Received(), IsEmpty());
+    EXPECT_EQ(wrapper.Enable({}), absl::OkStatus());
   }
 }
 
@@ -216,10 +224,18 @@ TEST_F(NvtxRangeWrapperTest, DomainsAndNamesAreRegisteredOnceEach) {
   }
   wrapper_.NameCategory(domain, 3, "io");
   { const NvtxRangeWrapper::Scope scope(wrapper_, name); }
-  EXPECT_THAT(Received(), ElementsAre("create domain trainer", "register string step in trainer",
-                                      "push #step in trainer", "pop in trainer", "push #step in trainer",
-                                      "pop in trainer", "name category io in trainer category 3",
-                                      "push #step in trainer", "pop in trainer"));
+  NvtxAttributes of_io;
+  of_io.category = 3;
+  wrapper_.Push(name, of_io);
+  { const NvtxRangeWrapper::Scope scope(wrapper_, name, of_io); }
+  wrapper_.Mark(name, of_io);
+  wrapper_.Pop(name);
+  EXPECT_THAT(Received(),
+              ElementsAre("create domain trainer", "register string step in trainer", "push #step in trainer",
+                          "pop in trainer", "push #step in trainer", "pop in trainer",
+                          "name category io in trainer category 3", "push #step in trainer", "pop in trainer",
+                          "push #step in trainer category 3", "push #step in trainer category 3",
+                          "pop in trainer", "mark #step in trainer category 3", "pop in trainer"));
   EXPECT_EQ(wrapper_.num_misuses(), 0);
 }
 
@@ -243,13 +259,39 @@ TEST_F(NvtxRangeWrapperTest, DomainsNestEachByItself) {
 TEST_F(NvtxRangeWrapperTest, OptionsComeFromTheConfiguration) {
   NvtxConfig config;
   config.set_sync_on_pop(true);
-  config.set_keep_track_of_range_order(true);
-  config.set_on_misuse(MISUSE_POLICY_ABORT);
-  const NvtxRangeWrapper::Options options = NvtxRangeWrapper::FromConfig(config);
-  EXPECT_FALSE(options.sync_on_push);
-  EXPECT_TRUE(options.sync_on_pop);
-  EXPECT_TRUE(options.keep_track_of_range_order);
-  EXPECT_EQ(options.on_misuse, OnMisuse::kAbort);
+  for (const bool is_other : {false, true}) {
+    const NvtxRangeWrapper::Options options = NvtxRangeWrapper::FromConfig(config);
+    EXPECT_EQ(options.sync_on_push, is_other);
+    EXPECT_EQ(options.sync_on_pop, !is_other);
+    EXPECT_EQ(options.keep_track_of_range_order, is_other);
+    EXPECT_EQ(options.on_misuse, is_other ? OnMisuse::kAbort : OnMisuse::kLogAndCount);
+    config.set_sync_on_push(true);
+    config.set_sync_on_pop(false);
+    config.set_keep_track_of_range_order(true);
+    config.set_on_misuse(MISUSE_POLICY_ABORT);
+  }
+}
+
+TEST_F(NvtxRangeWrapperTest, AProfilersWindowGetsRangesAndMarksAlsoWhileOff) {
+  static NvtxDomain domain("window");
+  static NvtxName name(domain, "theirs");
+  EventRecorder recorder(Clock::Steady());
+  recorder.Open();
+  wrapper_.RecordInto(&recorder);
+  wrapper_.Push("outer");
+  wrapper_.Push(name);
+  wrapper_.Mark("now");
+  wrapper_.Pop("outer");
+  wrapper_.Pop(name);
+  wrapper_.RecordInto(nullptr);
+  wrapper_.Mark("after");
+  recorder.Close();
+  std::vector<std::string> names;
+  const RecordedWindow window(recorder);
+  window.Visit([&](const TraceEvent& event) { names.emplace_back(event.name); });
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("outer", "window: theirs", "now"));
+  EXPECT_EQ(window.num_unfinished_ranges() + window.num_ends_without_begin(), 0);
+  EXPECT_THAT(Received(), IsEmpty());
 }
 
 TEST_F(NvtxRangeWrapperTest, OfThisProcessIsReachedThroughTheMacro) {

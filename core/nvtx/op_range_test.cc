@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/config.pb.h"
@@ -369,7 +370,12 @@ class NotingObserver : public OpObserver {
   NotingObserver(std::string name, std::vector<std::string>& notes) : name_(std::move(name)), notes_(notes) {}
 
   void* Begin(const ObservedOp& op) override {
-    notes_.push_back(name_ + " begin " + std::string(op.name));
+    EXPECT_EQ(op.thread, internal::ThisThreadId());
+    notes_.push_back(absl::StrCat(name_, " begin ", std::string(op.name), ", role ",
+                                  static_cast<int>(op.role), ", in ", std::string(op.module), " of ",
+                                  std::string(op.phase), op.is_backward ? " backward" : "", ", seq ", op.seq,
+                                  ", ", op.args.size(), " inputs, ", op.attributes.size(), " attributes, ",
+                                  op.source.file, ":", op.source.line));
     return this;
   }
   void AddOutputs(void* op, absl::Span<const OpArg> outputs) override {
@@ -394,17 +400,28 @@ TEST_F(OpRangeTest, TheObserverOfTheOptionsIsToldLastOfABeginAndFirstOfAnEnd) {
   options.observer = &inner;
   Enable(options);
   ranges_.TellObserver(&outer);
+  OpStash stash;
   {
-    OpRange op(In("linear"), {input_});
+    const PhaseRange step(ranges_, "step"), forward(ranges_, "forward");
+    const LayerRange layer(ranges_, "encoder");
+    OpRange op(In(OpRange::Update("linear")), {input_}, {{"groups", 1}, {"axis", 2}}, {"train.cc", 42});
     op.Outputs(weight_);
+    stash = op.Stash();
   }
-  EXPECT_THAT(notes, ElementsAre("outer begin linear", "inner begin linear", "outer outputs 1",
-                                 "inner outputs 1", "inner end", "outer end"));
+  const std::string linear =
+      " begin linear, role 1, in encoder of forward, seq 0, 1 inputs, 2 attributes, train.cc:42";
+  EXPECT_THAT(notes, ElementsAre("outer" + linear, "inner" + linear, "outer outputs 1", "inner outputs 1",
+                                 "inner end", "outer end"));
+  EXPECT_EQ(ranges_.num_misuses(), 0);
+  { OpRange backward(In(OpRange::Backward("LinearBackward0", stash)), {"train.cc", 43}); }
+  EXPECT_EQ(
+      notes[6],
+      "outer begin LinearBackward0, role 0, in  of  backward, seq 0, 0 inputs, 0 attributes, train.cc:43");
   // Ranges that are off have no options.
   notes.clear();
   ranges_.Disable();
   { const OpRange op(In("relu")); }
-  EXPECT_THAT(notes, ElementsAre("outer begin relu", "outer end"));
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("outer begin relu"), "outer end"));
   ranges_.TellObserver(nullptr);
 }
 
@@ -430,19 +447,24 @@ TEST_F(OpRangeTest, EnablingTwiceIsRefusedNamingBothPlaces) {
 }
 
 TEST_F(OpRangeTest, OptionsComeFromTheConfiguration) {
-  OpRangeConfig config;
-  EXPECT_TRUE(OpRanges::FromConfig(config).record_shapes);
-  config.set_record_shapes(false);
-  config.set_record_source(false);
-  config.set_on_misuse(MISUSE_POLICY_ABORT);
-  const OpRanges::Options options = OpRanges::FromConfig(config);
-  EXPECT_FALSE(options.record_shapes);
-  EXPECT_TRUE(options.record_dtypes);
-  EXPECT_TRUE(options.record_layouts);
-  EXPECT_TRUE(options.record_module);
-  EXPECT_FALSE(options.record_source);
-  EXPECT_TRUE(options.record_json);
-  EXPECT_EQ(options.on_misuse, OnMisuse::kAbort);
+  using Config = OpRangeConfig;
+  using Options = OpRanges::Options;
+  const std::pair<void (Config::*)(bool), bool Options::*> fields[] = {
+      {&Config::set_record_shapes, &Options::record_shapes},
+      {&Config::set_record_dtypes, &Options::record_dtypes},
+      {&Config::set_record_layouts, &Options::record_layouts},
+      {&Config::set_record_module, &Options::record_module},
+      {&Config::set_record_source, &Options::record_source},
+      {&Config::set_record_json, &Options::record_json}};
+  for (const auto& [set, field] : fields) {
+    Config config;
+    (config.*set)(false);
+    const Options options = OpRanges::FromConfig(config);
+    for (const auto& [other_set, other] : fields) EXPECT_EQ(options.*other, other != field);
+    EXPECT_EQ(options.on_misuse, OnMisuse::kLogAndCount);
+    config.set_on_misuse(MISUSE_POLICY_ABORT);
+    EXPECT_EQ(OpRanges::FromConfig(config).on_misuse, OnMisuse::kAbort);
+  }
 }
 
 TEST_F(OpRangeTest, ArgumentsOfTheMacroAreEvaluatedOnlyWhileOn) {
