@@ -57,14 +57,16 @@ TEST_F(NvtxRangeWrapperTest, SendsNothingUntilEnabled) {
   EXPECT_THAT(Received(), IsEmpty());
 }
 
-TEST_F(NvtxRangeWrapperTest, SendsRangesAndMarksInOrder) {
+TEST_F(NvtxRangeWrapperTest, SendsRangesAndMarksInAnOrderThatIsNotCheckedUnlessAskedFor) {
   Enable();
   wrapper_.Push("outer");
   wrapper_.Push(std::string("inner"));
   wrapper_.Mark("now");
   wrapper_.Pop();
-  wrapper_.Pop("outer");
-  EXPECT_THAT(Received(), ElementsAre("push outer", "push inner", "mark now", "pop", "pop"));
+  wrapper_.Pop("another");
+  wrapper_.Pop();
+  EXPECT_THAT(Received(), ElementsAre("push outer", "push inner", "mark now", "pop", "pop", "pop"));
+  EXPECT_EQ(wrapper_.num_misuses(), 0);
 }
 
 TEST_F(NvtxRangeWrapperTest, RangesBelongToTheirThread) {
@@ -159,15 +161,6 @@ TEST_F(NvtxRangeWrapperTest, EachMisuseIsCountedAndNamesTheRangesThatAreOpen) {
   }
 }
 
-TEST_F(NvtxRangeWrapperTest, OrderIsNotCheckedUnlessAskedFor) {
-  Enable();
-  wrapper_.Push("a");
-  wrapper_.Pop("b");
-  wrapper_.Pop();
-  EXPECT_THAT(Received(), ElementsAre("push a", "pop", "pop"));
-  EXPECT_EQ(wrapper_.num_misuses(), 0);
-}
-
 using NvtxRangeWrapperDeathTest = NvtxRangeWrapperTest;
 
 TEST_F(NvtxRangeWrapperDeathTest, MisuseAbortsWhereAskedTo) {
@@ -186,29 +179,22 @@ TEST_F(NvtxRangeWrapperTest, EnablingTwiceIsRefusedNamingBothPlaces) {
               ContainsRegex("nvtx_range_wrapper_test.cc:[0-9]+.*nvtx_range_wrapper_test.cc:[0-9]+"));
 }
 
-TEST_F(NvtxRangeWrapperTest, AttributesAreSentAlong) {
+TEST_F(NvtxRangeWrapperTest, AttributesAreSentAlongWithAPayloadOfAnyType) {
   Enable();
   NvtxAttributes attributes;
   attributes.category = 7;
   attributes.color = 0xFF76B900;
-  attributes.payload = 0.5;
   wrapper_.NameCategory(7, "kernels");
   wrapper_.Push("colored", attributes);
   wrapper_.Pop("colored");
-  wrapper_.Mark("loss", attributes);
   EXPECT_THAT(Received(), ElementsAre("name category kernels category 7",
-                                      "push colored category 7 color 4285970688 double 0.500000", "pop",
-                                      "mark loss category 7 color 4285970688 double 0.500000"));
-}
-
-TEST_F(NvtxRangeWrapperTest, EveryPayloadTypeOfNvtxArrives) {
-  Enable();
+                                      "push colored category 7 color 4285970688", "pop"));
   for (const NvtxPayload& payload :
        {NvtxPayload(uint64_t{1}), NvtxPayload(int64_t{-2}), NvtxPayload(0.25), NvtxPayload(uint32_t{3}),
         NvtxPayload(int32_t{-4}), NvtxPayload(0.75f)}) {
-    NvtxAttributes attributes;
-    attributes.payload = payload;
-    wrapper_.Mark("m", attributes);
+    NvtxAttributes of_mark;
+    of_mark.payload = payload;
+    wrapper_.Mark("m", of_mark);
   }
   EXPECT_THAT(Received(), ElementsAre("mark m uint64 1", "mark m int64 -2", "mark m double 0.250000",
                                       "mark m uint32 3", "mark m int32 -4", "mark m float 0.750000"));

@@ -180,17 +180,6 @@ TEST_F(OpRangeTest, ABackwardPassThatCreatesAGraphHasNumbersOfItsOwn) {
   EXPECT_EQ(ranges_.num_misuses(), 0);
 }
 
-TEST_F(OpRangeTest, AnOperationThatCreatesNoNodeShowsTheNextNumber) {
-  EnableLabels();
-  Graph graph(ranges_);
-  { OpRange op(In("argmax")); }
-  graph.Mul(input_, input_);
-  { OpRange op(In("argmax")); }
-  EXPECT_THAT(Received(),
-              ElementsAre("push argmax, seq = 0", "pop", "push mul, seq = 0, sizes = [[2, 1], [2, 1]]", "pop",
-                          "push argmax, seq = 1", "pop"));
-}
-
 TEST_F(OpRangeTest, JsonTellsTheDirectionAndWhoCountedAndNothingThatIsNotAskedFor) {
   OpRanges::Options options;
   options.record_shapes = options.record_dtypes = options.record_layouts = false;

@@ -105,16 +105,6 @@ TEST(OpText, JsonHasEverythingInOneLine) {
       R"("attributes":{"stride":[1,1],"groups":1},"direction":"forward","seq":12,"source":"train.cc:42"})");
 }
 
-TEST(OpText, JsonOfABackwardNodeNamesTheThreadThatCounted) {
-  LabelledOp op;
-  op.name = "MulBackward0";
-  op.backward = true;
-  op.seq = 3;
-  op.forward_thread = 4711;
-  EXPECT_EQ(Json(op),
-            R"({"op":"MulBackward0","args":[],"direction":"backward","seq":3,"forward_thread":4711})");
-}
-
 TEST(OpText, OfATensorAllIsWrittenThatIsRecorded) {
   const float data = 0;
   const TensorView transposed(&data, DType::kFloat32, {2, 3}, {1, -2});
