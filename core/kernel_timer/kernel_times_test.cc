@@ -141,9 +141,12 @@ TEST(KernelTimes, EventsLieOnGlobaltimerInLanesOfTheirSm) {
   EXPECT_THAT(
       events({Block(1, 1, 10100, 1050, 400), Block(0, 1, 10000, 1000, 400), Block(2, 1, 10400, 1200, 400)}),
       ElementsAre("0 block 0 SM 1.0 1000-1100", "0 block 1 SM 1.1 1050-1150", "0 block 2 SM 1.0 1200-1300"));
+  // No double holds such times to the nanosecond.
+  EXPECT_THAT(events({Block(0, 1, 10000, 1700000000000000500, 400)}),
+              ElementsAre("0 block 0 SM 1.0 1700000000000000500-1700000000000000600"));
   // In truth 1400, 1700 and 2000, shown in steps of 500 that move no block against others of its SM.
   EXPECT_THAT(
-      events({Block(0, 1, 10000, 1000, 600), Block(1, 1, 10600, 1500, 600), Block(2, 1, 11200, 2000, 600)}),
+      events({Block(2, 1, 11200, 2000, 600), Block(0, 1, 10000, 1000, 600), Block(1, 1, 10600, 1500, 600)}),
       ElementsAre("0 block 0 SM 1.0 1400-1550", "0 block 1 SM 1.0 1700-1850", "0 block 2 SM 1.0 2000-2150"));
 }
 
