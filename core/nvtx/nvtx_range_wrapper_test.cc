@@ -53,6 +53,7 @@ TEST_F(NvtxRangeWrapperTest, SendsNothingUntilEnabled) {
   static NvtxName name(domain, "early");
   wrapper_.Push(name, NvtxAttributes());
   wrapper_.Mark(name);
+  wrapper_.NameCategory(7, "early");
   { const NvtxRangeWrapper::Scope scope(wrapper_, "early"); }
   EXPECT_THAT(Received(), IsEmpty());
 }
@@ -117,9 +118,13 @@ TEST_F(NvtxRangeWrapperTest, SynchronizesTheDeviceOnlyWhereAskedTo) {
 TEST_F(NvtxRangeWrapperTest, EnablingFailsWhereTheDeviceCannotBeSynchronized) {
   NvtxRangeWrapper wrapper{NvtxRangeWrapper::Environment{&NoDevice}};
   NvtxRangeWrapper::Options options;
-  options.sync_on_pop = true;
-  EXPECT_EQ(wrapper.Enable(options).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_FALSE(wrapper.enabled());
+  for (bool NvtxRangeWrapper::Options::*const sync :
+       {&NvtxRangeWrapper::Options::sync_on_push, &NvtxRangeWrapper::Options::sync_on_pop}) {
+    options = {};
+    options.*sync = true;
+    EXPECT_EQ(wrapper.Enable(options).code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_FALSE(wrapper.enabled());
+  }
 }
 
 TEST_F(NvtxRangeWrapperTest, EachMisuseIsCountedAndNamesTheRangesThatAreOpen) {
