@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/answer/command_for_test.h"
 #include "ott/questions/origin/origin_command.h"
 #include "ott/questions/origin/origin_for_test.h"
 
@@ -48,22 +48,10 @@ class OriginQuestionTest : public OriginOfHandWrittenLogs {
 
   // Returns the exit code and what was printed, without the folder.
   std::pair<int, std::string> Run(std::vector<std::string> words) {
-    CLI::App app;
-    int exit_code = -1;
-    AddOriginCommand({app, &exit_code, nullptr});
     for (std::string& word : words)
       if (word[0] == '/') word = dir_ + word;
     words.insert(words.begin(), "origin");
-    std::reverse(words.begin(), words.end());
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    try {
-      app.parse(words);
-    } catch (const CLI::ParseError& error) {
-      exit_code = -2;
-    }
-    const std::string printed = testing::internal::GetCapturedStdout();
-    return {exit_code, printed + testing::internal::GetCapturedStderr()};
+    return RunForTest(&AddOriginCommand, words);
   }
 };
 

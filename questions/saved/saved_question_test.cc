@@ -2,18 +2,17 @@
 
 #include "ott/questions/saved/saved_question.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/answer/command_for_test.h"
 #include "ott/questions/saved/iteration_sample.pb.h"
 #include "ott/questions/saved/iteration_sample_for_test.h"
 #include "ott/questions/saved/whatif_command.h"
@@ -52,16 +51,8 @@ class SavedQuestionTest : public ::testing::Test {
 
   // Returns the exit code and what was printed.
   std::pair<int, std::string> Run(std::vector<std::string> words) {
-    CLI::App app;
-    int exit_code = -1;
-    AddWhatIfCommand({app, &exit_code, nullptr});
     words.insert(words.begin(), {"whatif", run_.run_dir});
-    std::reverse(words.begin(), words.end());
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    app.parse(words);
-    const std::string printed = testing::internal::GetCapturedStdout();
-    return {exit_code, printed + testing::internal::GetCapturedStderr()};
+    return RunForTest(&AddWhatIfCommand, words);
   }
 
   AskedRun run_;

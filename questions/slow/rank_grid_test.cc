@@ -20,9 +20,9 @@
 #include "ott/core/base/file.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/answer/command_for_test.h"
 #include "ott/questions/answer/display_text.h"
 #include "ott/questions/answer/picture.h"
-#include "ott/questions/right/crosscheck/command_for_test.h"
 #include "ott/questions/slow/rank_grid_picture.h"
 #include "ott/questions/slow/slow_question.h"
 #include "ott/questions/slow/stats_command.h"
@@ -464,7 +464,7 @@ TEST(StatsCommand, SaysOfWaitingWhatAReportSays) {
     const Answer report = waiting::WaitingQuestion().ask(run)->answers.at(0);
     EXPECT_EQ(report.finding(), trial % 2 == 1 ? Answer::CANNOT_TELL : Answer::NOT_ASKED);
     EXPECT_THAT(
-        crosscheck::RunForTest(&AddStatsCommand, {"stats", run.run_dir, "--format", "json"}).second,
+        RunForTest(&AddStatsCommand, {"stats", run.run_dir, "--format", "json"}).second,
         testing::AllOf(testing::HasSubstr(report.sentences(0)),
                        testing::HasSubstr(absl::StrCat("\"", Answer::Finding_Name(report.finding()), "\""))));
   }

@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/dist/check/tolerance_file.h"
-#include "ott/questions/right/crosscheck/command_for_test.h"
+#include "ott/questions/answer/command_for_test.h"
 #include "ott/questions/right/crosscheck/run_for_test.h"
 
 namespace ott::calibrate {
@@ -23,7 +23,7 @@ TEST(CalibrateCommand, WritesTolerancesOfRepetitions) {
   const std::string file = testing::TempDir() + "/calibrated.textproto";
   const auto run = [&](std::vector<std::string> words) {
     words.insert(words.begin(), "calibrate");
-    return crosscheck::RunForTest(&AddCalibrateCommand, words);
+    return RunForTest(&AddCalibrateCommand, words);
   };
   const auto [exit_code, text] = run({runs[0], runs[1], runs[2], "-o", file});
   EXPECT_EQ(exit_code, 0) << text;

@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
-#include "ott/questions/right/crosscheck/command_for_test.h"
+#include "ott/questions/answer/command_for_test.h"
 #include "ott/questions/right/crosscheck/run_for_test.h"
 
 namespace ott::compare {
@@ -38,7 +38,7 @@ TEST(CompareCommand, EachFlagChangesWhatIsEqual) {
   };
   const auto run = [](std::vector<std::string> words) {
     words.insert(words.begin(), "compare");
-    return crosscheck::RunForTest(&AddCompareCommand, words);
+    return RunForTest(&AddCompareCommand, words);
   };
   const auto exit_code = [&](const std::vector<std::string>& words) { return run(words).first; };
   EXPECT_EQ(exit_code({a, b(two)}), 0);
@@ -124,8 +124,8 @@ TEST(CompareCommand, AGuessOfNamesIsNoPassUntilSomebodyLooksAtItsRules) {
     ASSERT_TRUE(WriteFileAtomically(paths[is_b], size + header + "elements").ok());
   }
   const std::string rules = testing::TempDir() + "/rules.textproto";
-  const auto [exit_code, text] = crosscheck::RunForTest(
-      &AddCompareCommand, {"compare", paths[0], paths[1], "--bitwise", "--guess-names", rules});
+  const auto [exit_code, text] =
+      RunForTest(&AddCompareCommand, {"compare", paths[0], paths[1], "--bitwise", "--guess-names", rules});
   EXPECT_EQ(exit_code, 2) << text;
   EXPECT_THAT(text, AllOf(HasSubstr("weights equal (1)"),
                           HasSubstr("which tensors go together was guessed: 1 by equal elements. A guess is "
@@ -134,8 +134,8 @@ TEST(CompareCommand, AGuessOfNamesIsNoPassUntilSomebodyLooksAtItsRules) {
   EXPECT_THAT(ReadFile(rules).value(),
               StartsWith("# A guess of `ott compare`, by which tensors went together: "
                          "1 by equal elements.\n# Look at each rule"));
-  const auto [kept, said] = crosscheck::RunForTest(
-      &AddCompareCommand, {"compare", paths[0], paths[1], "--bitwise", "--names", rules});
+  const auto [kept, said] =
+      RunForTest(&AddCompareCommand, {"compare", paths[0], paths[1], "--bitwise", "--names", rules});
   EXPECT_EQ(kept, 0) << said;
 }
 

@@ -11,8 +11,8 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/dist/check/verdict.h"
+#include "ott/questions/answer/command_for_test.h"
 #include "ott/questions/right/crosscheck/check_reference.h"
-#include "ott/questions/right/crosscheck/command_for_test.h"
 #include "ott/questions/right/crosscheck/run_for_test.h"
 
 namespace ott::crosscheck {

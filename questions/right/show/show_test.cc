@@ -25,7 +25,7 @@
 #include "ott/core/checkpoint/checkpoint.h"
 #include "ott/core/dump/dump_for_test.h"
 #include "ott/core/tensor/scattered_elements.h"
-#include "ott/questions/right/crosscheck/command_for_test.h"
+#include "ott/questions/answer/command_for_test.h"
 #include "ott/questions/right/show/show_command.h"
 
 namespace ott::show {
@@ -253,7 +253,7 @@ TEST(ShowCommand, PrintsEachForm) {
   const std::string path = "core/checkpoint/testdata/values.pt";
   const auto run = [](std::vector<std::string> words) {
     words.insert(words.begin(), "show");
-    return crosscheck::RunForTest(&AddShowCommand, words);
+    return RunForTest(&AddShowCommand, words);
   };
   const Contents contents = ShownAt(path);
   for (const auto& [format, text] :

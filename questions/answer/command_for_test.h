@@ -1,7 +1,7 @@
 // Runs commands in tests.
 
-#ifndef OTT_QUESTIONS_RIGHT_CROSSCHECK_COMMAND_FOR_TEST_H_
-#define OTT_QUESTIONS_RIGHT_CROSSCHECK_COMMAND_FOR_TEST_H_
+#ifndef OTT_QUESTIONS_ANSWER_COMMAND_FOR_TEST_H_
+#define OTT_QUESTIONS_ANSWER_COMMAND_FOR_TEST_H_
 
 #include <algorithm>
 #include <string>
@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "ott/questions/answer/question.h"
 
-namespace ott::crosscheck {
+namespace ott {
 
 // Returns the exit code, -2 for words that are none of the command's, and what was printed.
 inline std::pair<int, std::string> RunForTest(void (*add)(const CommandLine&),
@@ -32,6 +32,6 @@ inline std::pair<int, std::string> RunForTest(void (*add)(const CommandLine&),
   return {exit_code, printed + testing::internal::GetCapturedStderr()};
 }
 
-}  // namespace ott::crosscheck
+}  // namespace ott
 
-#endif  // OTT_QUESTIONS_RIGHT_CROSSCHECK_COMMAND_FOR_TEST_H_
+#endif  // OTT_QUESTIONS_ANSWER_COMMAND_FOR_TEST_H_
