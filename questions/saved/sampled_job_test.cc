@@ -23,7 +23,6 @@
 #include "ott/questions/saved/gathered_answer.h"
 #include "ott/questions/saved/iteration_sampler.h"
 #include "ott/questions/saved/what_if.h"
-#include "ott/questions/saved/what_if_text.h"
 
 namespace ott::saved {
 namespace {
@@ -191,6 +190,7 @@ TEST(SampledJob, HoldsTheTimesThatTheRulesSay) {
     training.share_inside = std::vector<double>{0, 0.49, 0.51}[random() % 3];
     training.num_inside = 1 + static_cast<int>(random() % 4);
     training.saves_alone = random() % 3 == 0;
+    training.has_hosts = trial % 2 == 0;
     std::vector<IterationSample> samples = training.Run();
     std::vector<bool> is_kept(training.num_blocks, true);
     const size_t lost = random() % 5;
@@ -291,6 +291,8 @@ TEST(SampledJob, HoldsTheTimesThatTheRulesSay) {
       EXPECT_NEAR(found_ideal[key], ideal[key], 1e-8) << trial << " " << std::get<2>(key);
     }
     for (int rank = 0; rank < training.num_ranks; ++rank) {
+      EXPECT_EQ(job->ranks[rank].rank, rank);
+      EXPECT_EQ(job->ranks[rank].host, samples[rank].host());
       EXPECT_EQ(job->ranks[rank].stage, is_staged ? rank / 2 : -1);
       EXPECT_EQ(job->ranks[rank].replica, is_staged && training.num_ranks == 4 ? rank % 2 : -1);
     }
@@ -375,17 +377,11 @@ TEST(SampledJob, SlowRankOrHostIsBlamedAndWhatItsRepairSavesIsWhatItCosts) {
   EXPECT_THAT(answer.blamed_ranks(), ElementsAre(1));
   ASSERT_GT(answer.repairs_size(), 0);
   EXPECT_NEAR(answer.repairs(0).seconds(), Ask({}).measured_seconds(), 2e-6);
-  EXPECT_EQ(FormatWhatIfLine(answer),
-            "what if: without rank 1 (node0)'s excess in \"forward\" an iteration takes 3.143 ms instead of "
-            "6.143 ms (-49 %, 95 %: 49 to 49)");
   training.has_hosts = true;
   training.forward_excess = [](int rank, int) { return rank >= 2 ? 3000 * kMicrosecond : 0; };
   const WhatIfAnswer of_host = Ask(training);
   EXPECT_THAT(of_host.blamed_ranks(), ElementsAre(2, 3));
   EXPECT_THAT(of_host.conclusion(), HasSubstr("host node1: like the others"));
-  ASSERT_EQ(of_host.by_host_size(), 2);
-  EXPECT_EQ(of_host.by_host(1).name(), "node1");
-  EXPECT_GT(of_host.by_host(1).saved(), 0.4);
 }
 
 TEST(SampledJob, OfRanksThatNeverMeetThoseThatTakeLongestInSumAreTheJobsTime) {
