@@ -144,12 +144,16 @@ TEST(MergeStats, OfARestartedRankWhatAnyReportSaysOfAMeasurementCounts) {
   }
 }
 
+StopwatchStats NegativeReport(int rank) {
+  StopwatchStats report = Report(rank, 0.01, {});
+  report.mutable_iteration()->set_total(-1);
+  report.mutable_iteration()->clear_exact();
+  return report;
+}
+
 TEST(MergeStats, OfARestartedRankTheReportsCountThatCanBeUsed) {
-  StopwatchStats negative = Report(0, 0.020, {});
-  negative.mutable_iteration()->set_total(-1);
-  negative.mutable_iteration()->clear_exact();
   for (const bool is_last : {false, true}) {
-    std::vector<StopwatchStats> reports = {Report(0, 0.010, {{"forward", 0.002}}), negative};
+    std::vector<StopwatchStats> reports = {Report(0, 0.010, {{"forward", 0.002}}), NegativeReport(0)};
     if (!is_last) std::swap(reports[0], reports[1]);
     const ClusterStats stats = MergeStats(reports, 4);
     EXPECT_EQ(stats.ranks(0).num_measured_iters(), kIterations);
@@ -159,16 +163,13 @@ TEST(MergeStats, OfARestartedRankTheReportsCountThatCanBeUsed) {
 }
 
 TEST(MergeStats, LeavesOutWhatCannotBeAndSaysSo) {
-  StopwatchStats negative = Report(1, 0.01, {});
-  negative.mutable_iteration()->set_total(-1);
-  negative.mutable_iteration()->clear_exact();
   StopwatchStats no_iterations = Report(2, 0.01, {{"forward", 0.001}});
   no_iterations.set_num_measured_iters(0);
   no_iterations.set_world_size(5);
   StopwatchStats of_any_world = Report(0, 0.01, {{"forward", 0.002}});
   of_any_world.set_world_size(0);
-  const ClusterStats stats =
-      MergeStats({Report(4, 0.01, {}), no_iterations, negative, of_any_world, Report(-1, 0.01, {})}, 4);
+  const ClusterStats stats = MergeStats(
+      {Report(4, 0.01, {}), no_iterations, NegativeReport(1), of_any_world, Report(-1, 0.01, {})}, 4);
   EXPECT_THAT(stats.missing_ranks(), ElementsAre(1, 3));
   EXPECT_THAT(stats.notes(), ElementsAre("rank -1 (node0): left out, the world has 4 ranks",
                                          HasSubstr("rank 1 (node0): report left out"),
