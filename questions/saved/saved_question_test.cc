@@ -113,7 +113,9 @@ TEST_F(SavedQuestionTest, TheCommandPrintsWhatTheQuestionTells) {
       {"ph": "M", "name": "thread_name", "pid": 0, "tid": 0, "args": {"name": "PP rank 0"}},
       {"ph": "X", "name": "gc", "pid": 0, "tid": 0, "ts": 1, "dur": 1, "args": {"step": 1, "seq_id": 0}}])")
                   .ok());
-  EXPECT_THAT(Run({"--sizes", "none.yaml"}).second, HasSubstr("none.yaml"));
+  const std::string sizes = run_.run_dir + ".sizes";
+  ASSERT_TRUE(WriteFileAtomically(sizes, "dp_size: 2").ok());
+  EXPECT_THAT(Run({"--sizes", sizes}).second, HasSubstr("1 rank is missing: stage 0 of replica 1"));
 }
 
 }  // namespace
