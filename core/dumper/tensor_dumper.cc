@@ -376,8 +376,7 @@ absl::Status TensorDumper::SetGradients(const GradientProvider& provider) {
   OTT_RETURN_IF_ERROR(CheckGradients(tensors, gradients));
 
   const std::lock_guard lock(mutex_);
-  auto gradient = gradients.begin();
-  for (const Prepared& request : wanted) {
+  const auto add = [&](const Prepared& request, std::vector<Gradient>::const_iterator gradient) {
     std::vector<Prepared::StoredTensor> computed;
     auto of_request = gradient;
     for (const Prepared::StoredTensor& stored : request.tensors) {
@@ -402,8 +401,15 @@ absl::Status TensorDumper::SetGradients(const GradientProvider& provider) {
       pending_.grad_formats.emplace(stored.path, stored.format);
       pending_.num_bytes += stored.tensor.view.num_bytes();
     }
+    return absl::OkStatus();
+  };
+  absl::Status status;
+  auto gradient = gradients.begin();
+  for (const Prepared& request : wanted) {
+    status.Update(add(request, gradient));
+    gradient += static_cast<ptrdiff_t>(request.tensors.size());
   }
-  return absl::OkStatus();
+  return status;
 }
 
 absl::Status TensorDumper::Push(std::string name) {

@@ -210,7 +210,7 @@ class TensorDumper {
 
   // Computes, by `provider`, the gradients for all tensors of AddGradData() since the last call, in their
   // order, and copies them. INVALID_ARGUMENT if the provider returns another number or shape than asked
-  // for; else its error.
+  // for; else its error. A path that cannot be used costs no other gradient; the error is that of the first.
   absl::Status SetGradients(const GradientProvider& provider);
 
   // Paths between a push and its pop start with the range's name. FAILED_PRECONDITION for a pop without a

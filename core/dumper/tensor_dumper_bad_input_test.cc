@@ -89,8 +89,17 @@ TEST_F(TensorDumperTest, WhatCannotBeWrittenIsRefusedBeforeItCostsTheDump) {
   EXPECT_EQ(dumper_.AddTensorData("d", TensorView(data_, {2}), options).message(),
             "'d': [1, 0] is no permutation of the axes of shape [2]");
   Add("good", view_);
+  // A path of a gradient is used when the gradient is known.
+  for (const char* const path : {"", "good.a"}) ASSERT_TRUE(dumper_.AddGradData(path, view_).ok());
+  const auto same = [](absl::Span<const NamedTensor> tensors) {
+    std::vector<Gradient> gradients;
+    for (const NamedTensor& of : tensors) gradients.push_back({Gradient::Kind::kComputed, of.tensor});
+    return gradients;
+  };
+  EXPECT_THAT(std::string(dumper_.SetGradients(same).message()), HasSubstr("without a path"));
   ASSERT_TRUE(dumper_.Dump(/*dump_if_empty=*/false).ok());
   EXPECT_THAT(PathsOf(Read(0).tensors), ElementsAre("good"));
+  EXPECT_THAT(PathsOf(*Read(0).grads), ElementsAre("good.a"));
 }
 
 TEST_F(TensorDumperTest, LinksInTheDirectoryAreReplacedAndNotFollowed) {
