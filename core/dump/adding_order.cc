@@ -1,11 +1,29 @@
 #include "ott/core/dump/adding_order.h"
 
+#include <iterator>
+
+#include "ott/core/base/status_macros.h"
+#include "ott/core/dump/insert.h"
+
 namespace ott {
 namespace {
 
 struct Leaf {
   std::string path;
 };
+
+// Appends the paths of all that is in `value`, which is at `path`, except lists and maps.
+void AppendLeaves(const std::string& path, const Value& value, std::vector<std::string>& paths) {
+  if (value.is_list()) {
+    for (size_t i = 0; i < value.list().size(); ++i) {
+      AppendLeaves(JoinPath(path, std::to_string(i)), value.list()[i], paths);
+    }
+  } else if (value.is_map()) {
+    for (const auto& [name, child] : value.map()) AppendLeaves(JoinPath(path, name), child, paths);
+  } else {
+    paths.push_back(path);
+  }
+}
 
 }  // namespace
 
@@ -24,16 +42,13 @@ size_t AddingOrder::PlaceOf(std::string_view path) const {
   }
 }
 
-void AppendLeaves(const std::string& path, const Value& value, std::vector<std::string>& paths) {
-  if (value.is_list()) {
-    for (size_t i = 0; i < value.list().size(); ++i) {
-      AppendLeaves(JoinPath(path, std::to_string(i)), value.list()[i], paths);
-    }
-  } else if (value.is_map()) {
-    for (const auto& [name, child] : value.map()) AppendLeaves(JoinPath(path, name), child, paths);
-  } else {
-    paths.push_back(path);
-  }
+absl::Status InsertInOrder(const std::string& path, Value tree, Value& root,
+                           std::vector<std::string>& order) {
+  std::vector<std::string> leaves;
+  AppendLeaves(path, tree, leaves);
+  OTT_RETURN_IF_ERROR(InsertAt(path, std::move(tree), root));
+  order.insert(order.end(), std::make_move_iterator(leaves.begin()), std::make_move_iterator(leaves.end()));
+  return absl::OkStatus();
 }
 
 std::vector<std::string> OrderUnlikeTrees(const Value& tree, const std::vector<std::string>& added) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "ott/core/tensor/value.h"
 
 namespace ott {
@@ -46,8 +47,9 @@ class AddingOrder {
   absl::flat_hash_map<std::string, size_t> places_;
 };
 
-// Appends the paths of all that is in `value`, which is at `path`, except lists and maps.
-void AppendLeaves(const std::string& path, const Value& value, std::vector<std::string>& paths);
+// Inserts `tree` at `path` of `root`, and appends the paths of all in it, except lists and maps, to `order`.
+// An error is that of InsertAt(), and leaves both as they were.
+absl::Status InsertInOrder(const std::string& path, Value tree, Value& root, std::vector<std::string>& order);
 
 // Returns the paths of the tree's leaves in this order of adding; empty if that is the tree's own.
 std::vector<std::string> OrderUnlikeTrees(const Value& tree, const std::vector<std::string>& added);

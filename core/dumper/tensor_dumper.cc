@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -19,7 +18,6 @@
 #include "ott/core/dump/adding_order.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/dump_writer.h"
-#include "ott/core/dump/insert.h"
 #include "ott/core/tensor/ragged_batch.h"
 
 namespace ott {
@@ -337,12 +335,9 @@ absl::Status TensorDumper::AddNow(std::string_view path, const Value& data, cons
   OTT_RETURN_IF_ERROR(Copy(prepared->tensors, copies));
   auto next = prepared->tensors.begin();
   Value tree = ReplaceTensors(prepared->tree, [&] { return Value(next++->tensor); });
-  std::vector<std::string> leaves;
-  AppendLeaves(prepared->path, tree, leaves);
   const std::lock_guard lock(mutex_);
-  OTT_RETURN_IF_ERROR(InsertAt(prepared->path, std::move(tree), pending_.tensors));
-  pending_.tensor_order.insert(pending_.tensor_order.end(), std::make_move_iterator(leaves.begin()),
-                               std::make_move_iterator(leaves.end()));
+  OTT_RETURN_IF_ERROR(
+      InsertInOrder(prepared->path, std::move(tree), pending_.tensors, pending_.tensor_order));
   pending_.copies.insert(pending_.copies.end(), copies.begin(), copies.end());
   for (const Prepared::StoredTensor& stored : prepared->tensors) {
     pending_.tensor_formats.emplace(stored.path, stored.format);
@@ -376,7 +371,9 @@ absl::Status TensorDumper::SetGradients(const GradientProvider& provider) {
   OTT_RETURN_IF_ERROR(CheckGradients(tensors, gradients));
 
   const std::lock_guard lock(mutex_);
-  const auto add = [&](const Prepared& request, std::vector<Gradient>::const_iterator gradient) {
+  absl::Status status;
+  auto gradient = gradients.begin();
+  for (const Prepared& request : wanted) {
     std::vector<Prepared::StoredTensor> computed;
     auto of_request = gradient;
     for (const Prepared::StoredTensor& stored : request.tensors) {
@@ -392,22 +389,14 @@ absl::Status TensorDumper::SetGradients(const GradientProvider& provider) {
       if (kind == Gradient::Kind::kComputed) return Value(next++->tensor);
       return kind == Gradient::Kind::kRequiresNoGrad ? Value(kRequiresNoGrad) : Value();
     });
-    std::vector<std::string> leaves;
-    AppendLeaves(request.path, tree, leaves);
-    OTT_RETURN_IF_ERROR(InsertAt(request.path, std::move(tree), pending_.grads));
-    pending_.grad_order.insert(pending_.grad_order.end(), std::make_move_iterator(leaves.begin()),
-                               std::make_move_iterator(leaves.end()));
+    const absl::Status inserted =
+        InsertInOrder(request.path, std::move(tree), pending_.grads, pending_.grad_order);
+    status.Update(inserted);
+    if (!inserted.ok()) continue;
     for (const Prepared::StoredTensor& stored : computed) {
       pending_.grad_formats.emplace(stored.path, stored.format);
       pending_.num_bytes += stored.tensor.view.num_bytes();
     }
-    return absl::OkStatus();
-  };
-  absl::Status status;
-  auto gradient = gradients.begin();
-  for (const Prepared& request : wanted) {
-    status.Update(add(request, gradient));
-    gradient += static_cast<ptrdiff_t>(request.tensors.size());
   }
   return status;
 }
