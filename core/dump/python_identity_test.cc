@@ -159,7 +159,7 @@ TEST_F(PythonIdentityTest, PythonsDumpReadsBackAndIsKnownAsPythons) {
   EXPECT_EQ(static_cast<const double*>(list.data())[1], 2.0);
 }
 
-// Against pixels, ranges and files beside them of a program that shares nothing with this one.
+// Compares with pixels, ranges and files beside them of a program that shares nothing with this one.
 TEST_F(PythonIdentityTest, ImagesOfEachFormatHaveThePixelsOfPythons) {
   std::mt19937 random(1);
   for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kInt8, DType::kUInt8,

@@ -179,7 +179,7 @@ TEST_F(TensorDumperTest, ExcludedObjectsNeedNoConverterAndWhatBecomesEmptyStays)
   // The Python dumper leaves it out, too.
   Add("empty", ValueMap{{"opaque", view_}}, options);
   EXPECT_TRUE(dumper_.tensors()->map().Find("empty")->map().empty());
-  // What nothing is selected of is left out.
+  // Maps and lists of which nothing is selected are left out.
   TensorDumper others;
   TensorDumperOptions of_others = OptionsFor(MakeTestDir());
   of_others.selection.exclude_globs = {"model.*"};

@@ -57,7 +57,7 @@ TEST(OpText, LabelsAreThoseOfPyTorchInOneLine) {
   EXPECT_EQ(Label("aten::zeros", -1, {}), "aten::zeros");
   EXPECT_EQ(Label("MulBackward0", 3, {}), "MulBackward0, seq = 3");
   EXPECT_EQ(Label("relu", -1, {input}), "relu, sizes = [[32, 128]]");
-  // What is no tensor keeps its place.
+  // An argument that is no tensor keeps its place.
   EXPECT_EQ(Label("op", 1, {1, {"named", none}, 0.5, "text", {1, 2}, true, Tensor({})}),
             "op, seq = 1, sizes = [[], [2, 0], [], [], [], [], []]");
   EXPECT_EQ(Label("relu", 7, {input}, {/*shapes=*/false, true, true}), "relu, seq = 7");

@@ -74,7 +74,7 @@ TEST(FormatClusterTable, SaysOfEachPartWhatIsThere) {
             AllOf(HasSubstr("note: \"two\\nlines\" is not measured on rank 2\n"),
                   HasSubstr("once: load: mean 1.5 s, max 2 s on rank 0 (node0)\n"),
                   HasSubstr("note: rank 0: 2 reports added up\n"), Not(HasSubstr("INCOMPLETE")))},
-           // Of the first interval nothing is said twice.
+           // Nothing is said twice of the first interval.
            {"history { straggler { rank: 2 } num_all_intervals: 1 }", Not(HasSubstr("in a row"))},
            {"history { straggler { rank: 2 } num_all_intervals: 2 }", HasSubstr("in a row")}}) {
     EXPECT_THAT(FormatClusterTable(Stats(more)), says) << more;

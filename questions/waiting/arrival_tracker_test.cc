@@ -466,7 +466,7 @@ TEST(Hiccups, OfTooManyToKeepTheLongestAreKept) {
     EXPECT_EQ(stats.hiccups(0).rank(), 0);
     EXPECT_THAT(stats.hiccups(0).iterations(), ElementsAre(pause));
   }
-  // Of ten ranks that pause the eight that pause longest are listed.
+  // Ten ranks pause, and the eight that pause longest are listed.
   const ArrivalStats of_ten =
       Stats({Late(10, [](int rank, int i) { return i == 11 * rank + 5 ? 2000 + 100 * rank : 0; })});
   ASSERT_THAT(of_ten.hiccups(), SizeIs(8));

@@ -22,7 +22,7 @@ struct RankProfile {
 using Steps = std::vector<std::pair<int64_t, int64_t>>;
 Steps StepsOf(const kernels::Profile& profile);
 
-// The group of ranks whose collective it is, alike on all of them, however they separate the ranks.
+// Returns the ranks whose collective it is, alike on all of them, however their traces separate the ranks.
 std::string GroupOf(const kernels::Profile::CollectiveKind& kind);
 
 // What a rank's trace says that concerns the others: some ten bytes a collective, however large the trace.
