@@ -123,6 +123,33 @@ class ReplicasTest(ObservedTestCase):
 
         self.check_sound("sparse_batches", train, 3)
 
+    def test_sparse_gradients_may_be_added_up_by_hand_and_batches_be_nested(self):
+        class Bags(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embedding, self.head = nn.EmbeddingBag(20, 16, sparse=True), nn.Linear(16, 4)
+
+            def forward(self, x):
+                return self.head(self.embedding(x.values().long() if x.is_nested else x.long(), torch.tensor([0, 2])))
+
+        def train():
+            torch.manual_seed(3)
+            model = Bags()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            torch.manual_seed(10 + RANK)
+            for _ in range(3):
+                rows = 20 * torch.rand(5)
+                x = torch.nested.nested_tensor([rows[:2], rows[2:]]) if IS_2 else rows
+                optimizer.zero_grad()
+                loss_of(model, (x, torch.randint(4, (2,)))).backward()
+                for p in model.parameters():
+                    p.grad = p.grad.coalesce() if p.grad.is_sparse else p.grad
+                    dist.all_reduce(p.grad)
+                optimizer.step()
+            return digest(model)
+
+        self.check_sound("sparse_sums", train, 3)
+
     def test_gradients_may_be_divided_by_the_ranks_that_still_have_batches(self):
         def train():
             model, optimizer = make()

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from . import _hooks
-from ._sound_training import OptimizerState, Training, hash_text, parameters_of, sample_digest, sample_of
+from ._sound_training import OptimizerState, Training, has_norm, hash_text, holds_numbers, parameters_of, sample_digest, sample_of
 
 # Steps without a reduction and without an average of parameters, after which none is waited for.
 _MAX_LOCAL_STEPS = 1000
@@ -98,7 +98,7 @@ class Reductions:
         """Called after a collective whose result all ranks of the group have."""
         number = self._num_transfers.get(label, 0)
         tensors = list(_hooks.tensors_in(list(args[:1])))
-        if number >= _MAX_TRANSFERS or any(t.device.type != "cpu" for t in tensors):
+        if number >= _MAX_TRANSFERS or any(t.device.type != "cpu" or not holds_numbers(t) for t in tensors):
             return
         self._num_transfers[label] = number + 1
         self._add_sum(label, ranks, tensors, 1 + number / _MAX_TRANSFERS)
@@ -196,7 +196,7 @@ def _given(name: str, args: Sequence[Any], kwargs: Dict[str, Any]) -> Optional[T
     total = sys.modules["torch.distributed"].ReduceOp.SUM
     is_other = name == "all_reduce" and kwargs.get("op", args[1] if len(args) > 1 else total) != total
     tensor = args[number]
-    if is_other or tensor.device.type != "cpu" or not tensor.is_floating_point() or _hooks.is_sharded(tensor):
+    if is_other or tensor.device.type != "cpu" or not has_norm(tensor) or _hooks.is_sharded(tensor):
         return None
     given, error = _weighted_sum(tensor)
     return given, -error if name == "all_gather_into_tensor" else error

@@ -15,7 +15,7 @@ from . import _hooks
 from ._collectives import OWN_HOOK, group_ranks, ranks_along
 from ._sound_record import RULES
 from ._sound_reductions import Reductions
-from ._sound_training import LOOKED_INTO_ITERATIONS, Training, hash_text, is_rich, parameters_of, sample_digest, sums
+from ._sound_training import LOOKED_INTO_ITERATIONS, Training, hash_text, holds_numbers, is_rich, parameters_of, sample_digest, sums
 
 _SHOWN_OPTIONS = 32
 _SHARE_OF_VALUES = 0.01
@@ -115,7 +115,7 @@ class Replicas:
         begin = time.perf_counter()
         ids = {id(p) for p in parameters_of(optimizer)}
         held = [p for p in self._replicated_parameters() if id(p) in ids and p.grad is not None]
-        if held and all(p.grad.layout == torch.strided for p in held):
+        if held and all(holds_numbers(p.grad) for p in held):
             # Names differ if each rank has an optimizer of its own part; then nothing is compared.
             name = f"gradients of {len(held)} parameters from {self._training.name_of(held[0])} on"
             self._gradients[name] = hash_text(self._gradients.get(name, "") + sums([p.grad for p in held]))

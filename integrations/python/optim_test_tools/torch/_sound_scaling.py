@@ -188,7 +188,7 @@ class Scaling:
         self._check_scaled(optimizer, self._training.state_of(optimizer), gradients)
         for ids, limit, place, num_backwards in self._empty_clips:
             self._training.check("clipped_before_backward")
-            held = [g for p, g in gradients if id(p) in ids and g.layout == torch.strided and not _hooks.is_sharded(g)]
+            held = [g for p, g in gradients if id(p) in ids and has_norm(g) and not _hooks.is_sharded(g)]
             norm = float(torch.stack([g.detach().float().norm() for g in held]).norm()) if held else 0.0
             if self._training.num_backwards > num_backwards and limit > 0 and norm > 1.01 * limit:
                 self._early.append(self._training.iteration)

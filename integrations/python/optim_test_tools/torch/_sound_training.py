@@ -231,9 +231,14 @@ def identity(gradient: Optional[torch.Tensor]) -> Tuple[int, int]:
     return (id(gradient), gradient._version) if gradient is not None else (0, -1)
 
 
+def holds_numbers(held: torch.Tensor) -> bool:
+    """Whether its elements lie in memory, as numbers that PyTorch computes with."""
+    return held.layout == torch.strided and not (held.is_nested or held.is_quantized or held.is_meta)
+
+
 def is_nonzero(gradient: torch.Tensor) -> bool:
     held = _hooks.local(gradient)
-    if held.layout != torch.strided:
+    if not holds_numbers(held):
         return held._nnz() > 0 if held.is_sparse else True
     return bool(held.any())
 
@@ -241,7 +246,8 @@ def is_nonzero(gradient: torch.Tensor) -> bool:
 def has_norm(gradient: torch.Tensor) -> bool:
     """Whether norms_of() can read what this rank holds of it."""
     held = _hooks.local(gradient)
-    return held.layout == torch.strided and held.is_floating_point() and held.numel() > 0
+    # Of numbers of 8 bits PyTorch computes no norm.
+    return holds_numbers(held) and held.is_floating_point() and held.element_size() > 1 and held.numel() > 0
 
 
 def norms_of(gradients: List[torch.Tensor]) -> torch.Tensor:
@@ -257,7 +263,7 @@ def sample_of(tensor: Optional[torch.Tensor]) -> Optional[torch.Tensor]:
     if tensor is None:
         return None
     held = _hooks.local(tensor).detach()
-    if held.layout != torch.strided or held.numel() == 0:
+    if not holds_numbers(held) or held.numel() == 0:
         return None
     if hasattr(held, "untyped_storage") and held.untyped_storage().nbytes() == 0:
         return None  # FSDP2 takes the memory of whole parameters back after a pass
@@ -279,7 +285,8 @@ def sample_digest(tensors: Sequence[torch.Tensor]) -> str:
         for part in (held._indices(), held._values()) if is_coo else parts_of(held).values():
             flat = part.reshape(-1)
             found.update(repr(flat[:: max(flat.numel() // 256, 1)].tolist()).encode())
-        found.update(repr(tuple(held.shape)).encode())
+        if not held.is_nested:
+            found.update(repr(tuple(held.shape)).encode())
     return found.hexdigest()
 
 
@@ -298,4 +305,4 @@ def sums(tensors: Any) -> str:
 def is_rich(tensor: torch.Tensor) -> bool:
     """Whether its first elements are so many numbers that another tensor has the same ones for a reason."""
     sample = sample_of(tensor)
-    return sample is not None and sample.is_floating_point() and len(sample[sample != 0].unique()) >= 4
+    return sample is not None and sample.is_floating_point() and len(sample[sample != 0].double().unique()) >= 4

@@ -8,7 +8,7 @@ import torch
 
 from . import _hooks
 from ._collectives import all_ranks
-from ._sound_training import Training, hash_text, is_rich, sums
+from ._sound_training import Training, hash_text, holds_numbers, is_rich, sums
 
 _MAX_PARAMETERS = 64
 _MAX_ELEMENTS = 1 << 16
@@ -47,7 +47,7 @@ class Witnesses:
         rates = hash_text(repr(options))
         for name, parameter in self._training.models.parameters().items():
             gradient = parameter.grad
-            if gradient is None or _hooks.is_sharded(parameter) or parameter.numel() > _MAX_ELEMENTS or gradient.layout != torch.strided:
+            if gradient is None or _hooks.is_sharded(parameter) or parameter.numel() > _MAX_ELEMENTS or not holds_numbers(gradient):
                 continue
             if len(self._given) < _MAX_PARAMETERS or name in self._given:
                 given = hash_text(sums([parameter, gradient]) + rates) if is_rich(gradient) else ""

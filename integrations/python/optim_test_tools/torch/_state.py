@@ -30,8 +30,10 @@ _INDICES = {
 
 
 def parts_of(tensor: torch.Tensor) -> Dict[str, torch.Tensor]:
-    """Returns what this rank holds of it, by "", or of a sparse or jagged one its indices and values, by their names."""
+    """Returns what this rank holds of it, by "", or of a sparse or nested one its indices and values, by their names."""
     held = _hooks.local(tensor).detach()
+    if held.is_nested and held.layout == torch.strided:
+        return {"sizes": held._nested_tensor_size(), "values": held.values()}
     names = _INDICES.get(str(held.layout))
     if names is None:
         return {"": held if held.layout == torch.strided else held.to_dense()}
