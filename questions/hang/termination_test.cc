@@ -27,6 +27,8 @@ TEST(Termination, IsOfTheFirstRankThatNotedIt) {
   const std::string first = "slurmstepd ended the job by SIGTERM at 1970-01-01T00:16:40Z";
   JobState job = Ended();
   EXPECT_EQ(DescribeTermination(job), first);
+  EXPECT_EQ(DescribeTerminationOfRank(job.ranks[1]), ", ended by SIGTERM from slurmstepd");
+  EXPECT_EQ(DescribeTerminationOfRank(job.ranks[2]), ", ended by SIGTERM");
   job.job = "Slurm job 7";
   EXPECT_EQ(DescribeTermination(job), first + " (Slurm job 7)");
   for (const auto& [ends, is_over] : {std::pair(1, true), {1010, true}, {1011, false}}) {
@@ -45,6 +47,7 @@ TEST(Termination, IsOfTheFirstRankThatNotedIt) {
   EXPECT_EQ(DescribeTerminationOfRank(job.ranks[2]), ", ended by Ctrl-C");
   job.ranks[2].terminated_ns = 0;
   EXPECT_EQ(DescribeTermination(job), "");
+  EXPECT_EQ(DescribeTerminationOfRank(job.ranks[2]), "");
 }
 
 TEST(Termination, IsNoneWhileAnyRankLives) {
@@ -56,14 +59,6 @@ TEST(Termination, IsNoneWhileAnyRankLives) {
       EXPECT_EQ(DescribeTermination(job).empty(), process == Process::kAlive || process == Process::kStopped);
     }
   }
-}
-
-TEST(Termination, IsSaidOfARankWithItsSender) {
-  JobState job = Ended();
-  EXPECT_EQ(DescribeTerminationOfRank(job.ranks[1]), ", ended by SIGTERM from slurmstepd");
-  EXPECT_EQ(DescribeTerminationOfRank(job.ranks[2]), ", ended by SIGTERM");
-  job.ranks[1].terminated_ns = 0;
-  EXPECT_EQ(DescribeTerminationOfRank(job.ranks[1]), "");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -20,16 +21,27 @@ namespace ott::hang {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::HasSubstr;
 
 using Dumps = std::map<int, DumpForTest>;
 
-HangVerdict Diagnose(const Dumps& dumps, bool pickled) {
-  std::map<int, std::string> bytes;
-  for (const auto& [rank, dump] : dumps) bytes[rank] = pickled ? dump.Pickle() : dump.Json();
+HangVerdict Diagnose(const std::map<int, std::string>& bytes) {
   const absl::StatusOr<JobState> job = ParseTorchDumps(bytes);
   EXPECT_TRUE(job.ok()) << job.status();
   return job.ok() ? DiagnoseHang(*job, HangOptions()) : HangVerdict();
+}
+
+// Returns the verdict, which is the same of JSON and of pickles.
+HangVerdict Diagnose(const Dumps& dumps) {
+  std::map<int, std::string> json, pickles;
+  for (const auto& [rank, dump] : dumps) {
+    json[rank] = dump.Json();
+    pickles[rank] = dump.Pickle();
+  }
+  const HangVerdict verdict = Diagnose(json);
+  EXPECT_EQ(Diagnose(pickles).DebugString(), verdict.DebugString());
+  return verdict;
 }
 
 // Rank 2 has completed all that it called; the others wait for it.
@@ -42,32 +54,30 @@ Dumps HostStands() {
   return dumps;
 }
 
-class TorchDumps : public testing::TestWithParam<bool> {};
-
 // Operations may not tell when they start, if none has started yet.
-TEST_P(TorchDumps, AHostThatStandsNeverCame) {
+TEST(TorchDumps, AHostThatStandsNeverCame) {
   for (const int last_started : {-1, 0}) {
     Dumps dumps = HostStands();
     for (auto& [rank, dump] : dumps) dump.Started(last_started);
-    const HangVerdict verdict = Diagnose(dumps, GetParam());
+    const HangVerdict verdict = Diagnose(dumps);
     EXPECT_EQ(verdict.verdict(),
               "rank 2 never came to all_reduce #12 of group 7 (dp), where ranks 0, 1, 3 have waited");
     EXPECT_THAT(verdict.culprits(), ElementsAre(2));
   }
 }
 
-TEST_P(TorchDumps, ADeviceThatSleepsNeverBegan) {
+TEST(TorchDumps, ADeviceThatSleepsNeverBegan) {
   Dumps dumps;
   for (int rank = 0; rank < 4; ++rank) {
     dumps[rank].Enqueued(12).Completed(11).Started(rank == 3 ? 11 : 12);
     dumps[rank].Entry(12, "all_reduce", rank == 3 ? "scheduled" : "started");
   }
-  const HangVerdict verdict = Diagnose(dumps, GetParam());
+  const HangVerdict verdict = Diagnose(dumps);
   EXPECT_THAT(verdict.culprits(), ElementsAre(3));
   EXPECT_EQ(verdict.causes(0).kind(), HangCause::DEVICE_STANDS);
 }
 
-TEST_P(TorchDumps, SendsAndReceivesAreFollowedToTheirPeers) {
+TEST(TorchDumps, SendsAndReceivesAreFollowedToTheirPeers) {
   for (const bool called_together : {false, true}) {
     Dumps dumps;
     dumps[0].PointToPoint(5, "send 0->1", "scheduled");
@@ -75,30 +85,30 @@ TEST_P(TorchDumps, SendsAndReceivesAreFollowedToTheirPeers) {
     dumps[1].PointToPoint(5, "recv 1<-0", "scheduled");
     dumps[2].PointToPoint(9, "recv 2<-3", "scheduled");
     dumps[3].PointToPoint(9, "send 3->2", "completed");
-    const HangVerdict verdict = Diagnose(dumps, GetParam());
+    const HangVerdict verdict = Diagnose(dumps);
     EXPECT_THAT(verdict.culprits(), ElementsAre(3)) << verdict.verdict();
     // Rank 1 is ready to receive from rank 0 as well, which then waits for nobody.
     EXPECT_EQ(verdict.held_up_size(), called_together ? 0 : 2);
   }
 }
 
-TEST_P(TorchDumps, ACountOfMessagesIsNoCountOfCollectives) {
+TEST(TorchDumps, ACountOfMessagesIsNoCountOfCollectives) {
   Dumps dumps = HostStands();
   dumps[2].PointToPoint(50, "send 2->1", "completed").Completed(50);
-  const HangVerdict verdict = Diagnose(dumps, GetParam());
+  const HangVerdict verdict = Diagnose(dumps);
   EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL) << verdict.verdict();
   EXPECT_THAT(verdict.unknown(), ElementsAre(2));
 }
 
-TEST_P(TorchDumps, DumpsWithoutOperationsTellNothing) {
+TEST(TorchDumps, DumpsWithoutOperationsTellNothing) {
   Dumps dumps;
   for (int rank = 0; rank < 4; ++rank) dumps[rank];
-  HangVerdict verdict = Diagnose(dumps, GetParam());
+  HangVerdict verdict = Diagnose(dumps);
   EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
   EXPECT_THAT(verdict.verdict(), HasSubstr("ranks 0-3 cannot: its dump holds no operation"));
   // A rank that called nothing where others wait for it is another matter.
   for (int rank = 0; rank < 3; ++rank) dumps[rank].Entry(1, "all_reduce", "scheduled");
-  verdict = Diagnose(dumps, GetParam());
+  verdict = Diagnose(dumps);
   EXPECT_THAT(verdict.culprits(), ElementsAre(3)) << verdict.verdict();
 }
 
@@ -123,6 +133,8 @@ TEST(OneDump, IsReadAsFarAsItsFieldsAreWhatTheyAreToBe) {
     return job.ranks[2].operations.empty() ? JobOperation() : job.ranks[2].operations[0];
   };
   EXPECT_TRUE(read("1, [], \"x\", null").ranks[2].operations.empty());
+  EXPECT_EQ(read(R"({"collective_seq_id": 3})").ranks[2].operations.size(), 1);
+  EXPECT_EQ(read(all_reduce(""), R"(, "pg_config": {"7": {"desc": "dp"}})").ranks.size(), 3);
   EXPECT_EQ(read("7, " + all_reduce("")).ranks[2].operations.size(), 1);
   for (const auto& [sizes, size] : {std::pair("[[3, 4]]", 12),
                                     {"[[]]", 1},
@@ -162,12 +174,17 @@ TEST(OneDump, IsReadAsFarAsItsFieldsAreWhatTheyAreToBe) {
               sequence)
         << number;
   }
+  // Operations complete in their order.
   for (const auto& [state, progress] : {std::pair("completed", JobOperation::Progress::kCompleted),
                                         {"started", JobOperation::Progress::kEntered}}) {
-    EXPECT_EQ(
-        operation(entry(absl::StrCat(R"(, "profiling_name": "nccl:broadcast", "state": ")", state, "\"")))
-            .progress,
-        progress);
+    const JobState job =
+        read(all_reduce("") + "," +
+             entry(absl::StrCat(R"(, "collective_seq_id": 14, )",
+                                R"("profiling_name": "nccl:broadcast", "state": ")", state, "\"")));
+    EXPECT_EQ(job.ranks[2].operations.back().progress, progress);
+    const GroupPosition& position = job.ranks[2].positions[0];
+    EXPECT_EQ(position.entered, 14);
+    EXPECT_EQ(position.completed, progress == JobOperation::Progress::kCompleted ? 14 : 12);
   }
   for (const auto& [name, synchronizes] : {std::pair("all_reduce_barrier", true),
                                            {"_all_gather_base", true},
@@ -247,9 +264,6 @@ TEST(TorchDumpStatus, OfAGroupWithoutEntriesIsFoundByItsNumber) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, TorchDumps, testing::Values(false, true),
-                         [](const auto& info) { return info.param ? "Pickle" : "Json"; });
-
 TEST(TorchDumps, AListThatContainsItselfIsReadAsDeepAsAsked) {
   // {"version": "2.1", "entries": a list with itself}
   constexpr char kPickle[] =
@@ -258,22 +272,6 @@ TEST(TorchDumps, AListThatContainsItselfIsReadAsDeepAsAsked) {
       "au.";
   const std::string pickle(kPickle, sizeof(kPickle) - 1);
   EXPECT_TRUE(ParseTorchDumps({{0, pickle}}).ok()) << ParseTorchDumps({{0, pickle}}).status();
-}
-
-TEST(TorchDumps, ADumpThatPythonPickledAgainIsRead) {
-  // pickle.dumps({"version": "2.9", "entries": [{"process_group": ("7", "dp"), "collective_seq_id": 12,
-  //                                              "state": "scheduled"}]}, 4)
-  constexpr char kPickle[] =
-      "\x80\x04\x95k\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x07version\x94\x8c\x03"
-      "2.9\x94\x8c\x07"
-      "entries\x94]\x94}\x94(\x8c\x0dprocess_group\x94\x8c\x01"
-      "7\x94\x8c\x02"
-      "dp\x94\x86\x94\x8c\x11"
-      "collective_seq_id\x94K\x0c\x8c\x05state\x94\x8c\x09scheduled\x94uau.";
-  const absl::StatusOr<JobState> job = ParseTorchDumps({{0, std::string(kPickle, sizeof(kPickle) - 1)}});
-  ASSERT_TRUE(job.ok()) << job.status();
-  EXPECT_EQ(job->groups[0].name, "7");
-  EXPECT_EQ(job->ranks[0].operations[0].sequence, 12);
 }
 
 TEST(TorchDumps, TextThatIsNoUtf8StaysOutOfTheVerdict) {
@@ -285,43 +283,48 @@ TEST(TorchDumps, TextThatIsNoUtf8StaysOutOfTheVerdict) {
 }
 
 // Gloo leaves its entries as they were scheduled, tells no members of groups, and records no messages.
-class GlooDumps : public testing::Test {
- protected:
-  // Ranks below num_waiting called operation 2, and completed as much as is said; others completed 1.
-  static HangVerdict Diagnose(int num_waiting, int64_t completed_by_waiting, bool are_retired = false) {
+// Ranks below num_waiting called operation 2, and completed as much as is said; others completed 1.
+TEST(GlooDumps, WhatTheStatusSaysIsCompletedThoughItMayLag) {
+  struct Case {
+    int num_waiting, completed;
+    bool are_retired;
+    HangVerdict::Answer answer;
+    std::vector<int> culprits, suspects;
+    std::string says;
+  };
+  for (const Case& of : std::vector<Case>{{4, 2, false, HangVerdict::NOT_HANGING, {}, {}, ""},
+                                          {3,
+                                           1,
+                                           false,
+                                           HangVerdict::HANGING,
+                                           {3},
+                                           {},
+                                           "rank 3 never came to barrier #2 of group 7, where ranks 0-2"},
+                                          {4, 0, true, HangVerdict::NOT_HANGING, {}, {}, ""},
+                                          {1, 0, false, HangVerdict::CANNOT_TELL, {}, {}, ""},
+                                          // Of several that never came one may wait for another.
+                                          {1,
+                                           1,
+                                           false,
+                                           HangVerdict::CANNOT_TELL,
+                                           {},
+                                           {1, 2, 3},
+                                           "in a send or receive, which Gloo does not record"}}) {
     std::map<int, std::string> bytes;
     for (int rank = 0; rank < 4; ++rank) {
       DumpForTest dump;
-      dump.Entry(1, "all_reduce", "scheduled").Completed(rank < num_waiting ? completed_by_waiting : 1);
-      if (rank < num_waiting) dump.Entry(2, "barrier", "scheduled");
-      const std::string retired = are_retired ? R"("retired": true, "is_p2p")" : R"("is_p2p")";
+      dump.Entry(1, "all_reduce", "scheduled").Completed(rank < of.num_waiting ? of.completed : 1);
+      if (rank < of.num_waiting) dump.Entry(2, "barrier", "scheduled");
+      const std::string retired = of.are_retired ? R"("retired": true, "is_p2p")" : R"("is_p2p")";
       bytes[rank] = absl::StrReplaceAll(
           dump.Json(), {{"nccl:", "gloo:"}, {"[0, 1, 2, 3]", "[]"}, {R"("is_p2p")", retired}});
     }
-    const absl::StatusOr<JobState> job = ParseTorchDumps(bytes);
-    EXPECT_TRUE(job.ok()) << job.status();
-    return job.ok() ? DiagnoseHang(*job, HangOptions()) : HangVerdict();
+    const HangVerdict verdict = Diagnose(bytes);
+    EXPECT_EQ(verdict.answer(), of.answer) << verdict.verdict();
+    EXPECT_THAT(verdict.culprits(), ElementsAreArray(of.culprits));
+    EXPECT_THAT(verdict.suspects(), ElementsAreArray(of.suspects));
+    EXPECT_THAT(verdict.verdict(), HasSubstr(of.says));
   }
-};
-
-TEST_F(GlooDumps, WhatTheStatusSaysIsCompleted) {
-  EXPECT_EQ(Diagnose(4, 2).answer(), HangVerdict::NOT_HANGING);
-  const HangVerdict verdict = Diagnose(3, 1);
-  EXPECT_THAT(verdict.verdict(), HasSubstr("rank 3 never came to barrier #2 of group 7, where ranks 0-2"));
-  EXPECT_THAT(verdict.culprits(), ElementsAre(3));
-}
-
-TEST_F(GlooDumps, TheStatusMayLag) {
-  EXPECT_EQ(Diagnose(4, 0, true).answer(), HangVerdict::NOT_HANGING);
-  EXPECT_EQ(Diagnose(1, 0).answer(), HangVerdict::CANNOT_TELL);
-  EXPECT_THAT(Diagnose(1, 0).culprits(), testing::IsEmpty());
-}
-
-TEST_F(GlooDumps, OfSeveralThatNeverCameOneMayWaitForAnother) {
-  const HangVerdict verdict = Diagnose(1, 1);
-  EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
-  EXPECT_THAT(verdict.suspects(), ElementsAre(1, 2, 3));
-  EXPECT_THAT(verdict.verdict(), HasSubstr("in a send or receive, which Gloo does not record"));
 }
 
 class DumpFiles : public testing::Test {
@@ -399,6 +402,8 @@ TEST_F(DumpFiles, NoneIsAnErrorThatSaysHowToGetThem) {
             absl::NotFoundError(dir_ + "/absent: No such file or directory"));
   Write("_dump_0", "junk");
   EXPECT_THAT(ReadTorchDumps(dir_).status().message(), HasSubstr("_dump_0: no pickle that can be read"));
+  std::filesystem::resize_file(dir_ + "/_dump_0", 1ULL << 40);
+  EXPECT_THAT(ReadTorchDumps(dir_).status().message(), HasSubstr("_dump_0: 1099511627776 bytes"));
 }
 
 }  // namespace
