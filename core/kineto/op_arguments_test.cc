@@ -65,7 +65,7 @@ TEST(OpArguments, AreTensorsListsOfThemAndValues) {
       ElementsAre("0 float32 [2,3,]", "1 1", "2 int64 []", "3 ? [4,]", "3 ? [5,6,]", "4 ? [7,]", "5 16 32",
                   "6 1", "7 'tanh'"));
   EXPECT_THAT(Parse("[[2]]", "[]", ""), ElementsAre("0 ? [2,]"));
-  EXPECT_THAT(Parse("", "", R"(["5"])"), ElementsAre("0 5"));
+  EXPECT_THAT(Parse("", "", R"-(["5", "(2,2)"])-"), ElementsAre("0 5", "1 2 2"));
   EXPECT_THAT(Parse("[[-2]]", R"(["float"])", "none"), ElementsAre());
 }
 

@@ -1,15 +1,11 @@
 #include "ott/core/kineto/kineto_profile.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <map>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
@@ -26,7 +22,6 @@ using kernels::Profile;
 using kernels::ProfileRows;
 using kernels::ProfTableOptions;
 using kernels::WriteProfTable;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 struct Joined {
@@ -55,8 +50,8 @@ struct Joined {
 
 std::string Data(const std::string& name) { return "core/kineto/testdata/" + name; }
 
-Joined Trace(const std::string& events, const std::string& name = "trace.json") {
-  const std::string path = absl::StrCat(::testing::TempDir(), "/", name);
+Joined Trace(const std::string& events) {
+  const std::string path = ::testing::TempDir() + "/trace.json";
   EXPECT_TRUE(WriteFileAtomically(path, absl::StrCat("{\"traceEvents\":[", events, "]}")).ok());
   return Joined(path);
 }
@@ -99,85 +94,6 @@ TEST(KinetoProfile, NormsOnAnMi300xHaveForwardAndBackward) {
               HasSubstr("bprop native_layer_norm_backward [[8,16,32,32],[8,16,32,32],[],[8,1,1,1],"));
 }
 
-// A kernel is of the op that alone has the External id of it or its call, else of the op in which the call
-// began.
-TEST(KinetoProfile, OfAnyEventsInAnyOrderIdsAndElseTimeTellTheOp) {
-  std::mt19937 random(1);
-  const auto id_text = [](int64_t id) { return id == 0 ? "" : absl::StrCat(R"("External id":)", id); };
-  for (int trial = 0; trial < 60; ++trial) {
-    std::vector<std::string> events;
-    std::map<int64_t, std::vector<std::string>> ops_of_id;
-    for (int64_t op = 0; op < 10; ++op) {
-      const int64_t id = random() % 4 == 0 ? 0 : 1 + random() % 12;
-      const std::string name = absl::StrCat("op", op);
-      if (id > 0) ops_of_id[id].push_back(name);
-      events.push_back(Event("cpu_op", "aten::" + name, 1000 + 100 * (op / 2), 90, id_text(id), op % 2));
-    }
-    std::map<int64_t, std::string> rows;  // by start
-    size_t num_duplicates = 0, num_without_call = 0;
-    for (const auto& [unused, ops] : ops_of_id) num_duplicates += ops.size() - 1;
-    for (int64_t kernel = 0; kernel < 8; ++kernel) {
-      const int64_t id = random() % 3 == 0 ? 0 : 1 + random() % 12;
-      const int id_is_at = static_cast<int>(random() % 3);  // the call, the kernel or both
-      const bool has_call = random() % 4 > 0;
-      const int64_t place = random() % 5, thread = random() % 2;
-      const bool is_between = random() % 4 == 0;
-      const int64_t called = 1000 + 100 * place + (is_between ? 93 : 1 + static_cast<int64_t>(random() % 80));
-      const int64_t start = 2000 + 20 * static_cast<int64_t>(random() % 10) + kernel;
-      const bool is_told = id > 0 && (has_call || id_is_at > 0);
-      const std::string correlation = absl::StrCat(R"("correlation":)", kernel + 1);
-      const auto args = [&](bool with_id) {
-        return with_id && id > 0 ? absl::StrCat(correlation, ",", id_text(id)) : correlation;
-      };
-      if (has_call)
-        events.push_back(Event("cuda_runtime", "cudaLaunchKernel", called, 5, args(id_is_at != 1), thread));
-      events.push_back(Event("kernel", absl::StrCat("k", kernel), start, 1, args(id_is_at != 0)));
-      events.push_back(Event("gpu_memcpy", "Memcpy HtoD", start + 10, 1, R"("bytes":8)"));
-      rows[start + 10] = "Memcpy_HtoD - -\n";
-      std::string op = "-";
-      if (has_call && !is_between) op = absl::StrCat("op", 2 * place + thread);
-      const bool has_one = is_told && ops_of_id[id].size() == 1;
-      if (has_one) op = ops_of_id[id][0];
-      num_without_call += has_one && !has_call;
-      rows[start] = absl::StrCat("k", kernel, " ", op, " ",
-                                 has_call ? absl::StrCat(1000 * (start - called)) : "-", "\n");
-    }
-    std::shuffle(events.begin(), events.end(), random);
-    std::string expected = "kernel op latency\n";
-    for (const auto& [unused, row] : rows) expected += row;
-    const Joined joined = Trace(Last(absl::StrJoin(events, "")));
-    EXPECT_EQ(joined.Write("kernel,op,latency"), expected) << trial;
-    std::vector<std::string> notes;
-    if (num_duplicates > 0)
-      notes.push_back(absl::StrCat(num_duplicates,
-                                   " ops have an External id that another one has; what they "
-                                   "launched is found by time"));
-    if (num_without_call > 0)
-      notes.push_back(absl::StrCat(num_without_call,
-                                   " launches are not in the trace; their kernels' ops are, by External id"));
-    EXPECT_EQ(joined.profile.notes, notes) << trial;
-  }
-}
-
-TEST(KinetoProfile, ArrowsPairForwardAndBackwardWhereSequenceNumbersAreNotTold) {
-  const auto flow = [](char phase, int64_t start, int64_t tid) {
-    return absl::StrCat(R"({"ph":")", std::string(1, phase),
-                        R"(","cat":"fwdbwd","name":"fwdbwd","id":5,"pid":9,"tid":)", tid, R"(,"ts":)", start,
-                        "},");
-  };
-  const Joined joined =
-      Trace(Last(Event("python_function", "nn.Module: Linear_0", 90, 100, "") +
-                 Event("python_function", "my/net.py(12): forward", 95, 90, "") +
-                 Event("cpu_op", "aten::mm", 100, 50, R"("External id":7,"Input Dims":[[2,3],[3,4]])") +
-                 flow('s', 100, 1) + Event("cpu_op", "MmBackward0", 300, 50, R"("External id":8)", 2) +
-                 flow('f', 300, 2) +
-                 Event("cpu_op", "aten::mm", 310, 20, R"("External id":9,"Input Dims":[[3,2],[2,4]])", 2) +
-                 Event("cuda_runtime", "cudaLaunchKernel", 315, 5, R"("External id":9,"correlation":3)", 2) +
-                 Event("kernel", "sgemm", 400, 10, R"("External id":9,"correlation":3)")));
-  EXPECT_EQ(joined.Write("dir,op,layer,trace,seq"),
-            "dir op layer trace seq\nbprop mm Linear_0 my/net.py:12 5\n");
-}
-
 TEST(KinetoProfile, TheFormOfPyTorch18IsRead) {
   const Joined joined = Trace(Last(
       Event(
@@ -189,23 +105,6 @@ TEST(KinetoProfile, TheFormOfPyTorch18IsRead) {
   EXPECT_EQ(joined.Write("op,trace,kernel,bytes,join"),
             "op trace kernel bytes join\nmm a/b.py:7 sgemm 104 op\n"
             "- - Memcpy_HtoD_(Pageable_->_Device) 64 no_launch\n");
-}
-
-TEST(KinetoProfile, CollectivesTellTheirMessageAndTheirGroup) {
-  const std::string own =
-      R"("Collective name":"_allgather_base","In msg nelems":1000,"Out msg nelems":4000,"Group size":4,)"
-      R"("dtype":"BFloat16","Process Group Name":"3","Process Group Ranks":"[0, 2, 4, 6]")";
-  const Joined joined = Trace(Last(
-      Event("cpu_op", "record_param_comms", 100, 50,
-            R"-("External id":7,"Concrete Inputs":["","42","('3', 'dp')","0","_allgather_base"],)-" + own) +
-      Event("cuda_runtime", "cudaLaunchKernelExC", 110, 5, R"("External id":7,"correlation":3)") +
-      Event("kernel", "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 200, 10,
-            R"("External id":7,"correlation":3,"stream":20,)" + own)));
-  // 4000 elements of 2 bytes in 10 us, of which a link carries three quarters.
-  EXPECT_EQ(joined.Write("algbw,busbw,dtype"), "algbw busbw dtype\n0.8 0.6 bfloat16\n");
-  ASSERT_EQ(joined.profile.collectives.size(), 1U);
-  EXPECT_EQ(joined.profile.collectives[0].sequence_number, 42);
-  EXPECT_EQ(joined.profile.collective_kinds[0].group_ranks, "[0, 2, 4, 6]");
 }
 
 // An op of these arguments with a kernel: its FLOPs, bytes and Tensor Core use.
@@ -274,17 +173,6 @@ TEST(KinetoProfile, KernelsOfGraphsHaveThePhaseOfTheirLaunchAndNoOp) {
   }
 }
 
-TEST(KinetoProfile, GraphsWhoseKernelsTheTraceLacksAreCounted) {
-  const Joined joined =
-      Trace(Last(Event("cuda_runtime", "hipGraphLaunch", 110, 5, R"("correlation":55)") +
-                 Event("cuda_runtime", "hipGraphLaunch", 120, 5, R"("correlation":56)") +
-                 Event("cuda_runtime", "hipGraphLaunch", 130, 5, R"("correlation":57)") +
-                 Event("kernel", "_gemv", 300, 10, R"("device":0,"stream":7,"correlation":56)") +
-                 Event("gpu_memcpy", "Memcpy HtoD", 320, 10, R"("device":0,"stream":7,"correlation":57)")));
-  EXPECT_THAT(joined.profile.notes,
-              ElementsAre(HasSubstr("1 launches of graphs have no kernels in the trace")));
-}
-
 TEST(KinetoProfile, KernelsOfTorchCompileHaveTheirTritonOpAndWhatItTells) {
   const auto launch = [](int id, int64_t start) {
     return Event("cuda_driver", "cuLaunchKernel", start, 5,
@@ -318,40 +206,6 @@ TEST(KinetoProfile, KernelsOfTorchCompileHaveTheirTritonOpAndWhatItTells) {
             "triton_tem_fused_mm_1 OptimizedModule_0 vllm/model.py:40 na 1024 896\n"
             "mm OptimizedModule_0 vllm/model.py:40 0 1024 896\n");
   EXPECT_EQ(joined.Write("phase").substr(0, 38), "phase\n##_Call_CompiledFxGraph_fabc_##\n");
-}
-
-TEST(KinetoProfile, MessagesBetweenTwoRanksAreNoCollectives) {
-  const std::string own =
-      R"("Collective name":"send","In msg nelems":1000,"Out msg nelems":1000,"Group size":8,"dtype":"Half",)"
-      R"("Process Group Name":"5","Process Group Ranks":"[0, 1, 2, 3, 4, 5, 6, 7]","Dst Rank":4)";
-  const Joined joined =
-      Trace(Last(Event("cpu_op", "record_param_comms", 100, 50, R"("External id":7,)" + own) +
-                 Event("cuda_runtime", "hipExtLaunchKernel", 110, 5, R"("External id":7,"correlation":3)") +
-                 Event("kernel", "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", 200, 10,
-                       R"("External id":7,"correlation":3,"stream":20,"device":0,)" + own)));
-  EXPECT_EQ(joined.Write("op,algbw,busbw"), "op algbw busbw\nrecord_param_comms 0.2 0.2\n");
-}
-
-TEST(KinetoProfile, CallsWithoutCorrelationAreTiedToTheirKernelsByExternalId) {
-  const Joined joined =
-      Trace(Last(Event("cpu_op", "aten::convolution", 100, 50,
-                       R"-("Input type":["Float","Float"],"Input Dims":[[4,512,8,8],[512,256,4,4]],)-"
-                       R"-("Concrete Inputs":["","","","(2,2)","(1,1)","(1,1)","True","(0,0)","1"])-") +
-                 Event("cuda_runtime", "cudaLaunchKernel", 110, 5, R"("External id":100)") +
-                 Event("kernel", "conv", 300, 30, R"("External id":100)")));
-  // Transposed: each of 4 512 8 8 numbers adds to 256 4 4 others.
-  EXPECT_EQ(joined.Write("op,flops"), "op flops\nconvolution 1073741824\n");
-}
-
-TEST(KinetoProfile, RanksAreTheHeadersOrThoseOfFileNames) {
-  const std::string kernel = Last(Event("kernel", "k", 1, 1, ""));
-  EXPECT_EQ(Trace(kernel, "host_123.rank3.pt.trace.json").profile.rank, 3);
-  EXPECT_EQ(Trace(kernel, "trace_rank_00012.json").profile.rank, 12);
-  EXPECT_EQ(Trace(kernel, "rank-7_of_ranking.json").profile.rank, 7);
-  EXPECT_EQ(Trace(kernel, "dp0_pp0_tp1_dcp0_ep1_rank5.17.pt.trace.json").profile.rank, 5);
-  EXPECT_EQ(Trace(kernel, "1754-TP-3.trace.json").profile.rank, 3);
-  EXPECT_EQ(Trace(kernel, "1754-TP-3-DP-1.trace.json").profile.rank, -1);
-  EXPECT_EQ(Trace(kernel, "host_123.pt.trace.json").profile.rank, -1);
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ const TracedCollective kCollectives[] = {
     // The message is what all ranks have together, though only a rank's part is told.
     {{"allgather", "float16", "", "", "", 7, -1, 4}, 0, 56, 42},
     {{"allgather", "float16", "", "", "", 0, 8, 4}, 0, 16, 12},
+    {{"send", "float16", "", "", "", 1000, 1000, 8}, 0, 2000, 2000},
     {{"reduce_scatter", "bfloat16", "", "", "", -1, 5, 2}, NAN, NAN, NAN},
 };
 
