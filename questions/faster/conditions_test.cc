@@ -99,6 +99,8 @@ TEST(Conditions, OfTheSessionAreNoted) {
     if (in_turn) RunInBlocks(&samples);
     const bool all_started = chance.Below(4) > 0, apart = chance.Below(3) == 0;
     const bool all_constant = chance.Below(6) == 0;
+    FasterOptions options;
+    if (chance.Below(4) == 0) options.margin = 0.5;
     const bool constant[] = {all_constant || chance.Below(15) == 0, all_constant || chance.Below(15) == 0};
     const double growth = std::vector<double>{0.02, -0.02, 0}[chance.Below(3)];
     const double load[] = {chance.Coin() ? 0.02 : 1, std::vector<double>{0.05, 1.05, 1.5}[chance.Below(3)]};
@@ -143,7 +145,7 @@ TEST(Conditions, OfTheSessionAreNoted) {
       std::vector<double> halves[2];
       for (size_t i = 0; i < residuals.size(); ++i) halves[i < runs ? 0 : 1].push_back(residuals[i].second);
       const Estimate drift = WelchDifference(halves[0], halves[1]);
-      if (drift.PValue() < 0.001 && std::abs(drift.value) > std::log(1.01)) {
+      if (drift.PValue() < 0.001 && std::abs(drift.value) > std::log1p(options.margin)) {
         expected.push_back(
             absl::StrFormat("%s: runs of either side took %+.1f %% in the second half of the session%s",
                             kDrift, std::expm1(drift.value) * 100,
@@ -152,7 +154,7 @@ TEST(Conditions, OfTheSessionAreNoted) {
     }
     for (const size_t side : {0, 1}) {
       const auto modes = FindTwoModes(logarithms[side]);
-      if (!modes.has_value() || modes->high - modes->low <= std::log(1.01)) continue;
+      if (!modes.has_value() || modes->high - modes->low <= std::log1p(options.margin)) continue;
       expected.push_back(absl::StrFormat(
           "the runs of %s %s: %d near %s and %d near %s; what makes them so may weigh more than the change",
           side == 0 ? "A" : "B", kModes, modes->num_low, FormatSeconds(std::exp(modes->low)), modes->num_high,
@@ -169,7 +171,7 @@ TEST(Conditions, OfTheSessionAreNoted) {
     }
     if (constant[0] && constant[1] && runs > 1)
       expected.push_back(absl::StrCat("the runs of each side ", kSame, ": was it measured?"));
-    const std::vector<std::string> notes = MustCompare(samples).notes;
+    const std::vector<std::string> notes = MustCompare(samples, options).notes;
     EXPECT_EQ(notes, expected) << seed;
     for (const std::string& note : notes) {
       for (const char* kind : {kTurns, kDrift, kModes, kLoad, kUnequal, kSame})

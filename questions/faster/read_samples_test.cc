@@ -59,7 +59,7 @@ class ReadSideTest : public ::testing::Test {
     const std::string run = dir_ + "/" + name;
     RunInfo info;
     info.set_world_size(static_cast<int>(ranks.size()));
-    info.set_cpu("model");
+    if (ranks.size() > 1) info.set_cpu("model");
     info.set_version("1.2");
     info.set_started("2026-01-02T03:04:05+00:00");
     for (const char* host : {"host_b", "host_a", "host_b"}) info.add_hosts(host);
@@ -95,20 +95,16 @@ SideSamples MustRead(const std::vector<std::string>& paths, ClockKind clock = Cl
   return side.ok() ? *side : SideSamples();
 }
 
-TEST_F(ReadSideTest, FoldersAndGlobsOfRunsAreRead) {
+TEST_F(ReadSideTest, FoldersGlobsAndStartsOfRunsAreRead) {
   WriteIterations("old_1", {{1, 1}});
   WriteIterations("old_2", {{2, 2}});
   WriteIterations("kept/a_001/run", {{3, 3}});
   EXPECT_EQ(MustRead({dir_ + "/old_*"}).processes.size(), 2);
   EXPECT_EQ(MustRead({dir_ + "/kept"}).processes.size(), 1);
-}
-
-TEST_F(ReadSideTest, OfARunThatWasStartedAgainEachStartCanBeRead) {
   const std::string run = WriteIterations("run", {{1, 2}});
   const std::string latest = WriteIterations("run/attempt_2", {{3, 4}});
   EXPECT_EQ(MustRead({run}).processes.at(0).name, latest);
   EXPECT_EQ(MustRead({run + "/attempt_1"}).processes.at(0).name, run);
-  EXPECT_THAT(ErrorIn({run + "/attempt_3"}), HasSubstr("No such file"));
 }
 
 TEST_F(ReadSideTest, ARunWithoutARankOrWithAShorterOneIsAnError) {
@@ -296,14 +292,6 @@ TEST_F(ReadSideTest, RunsOfHyperfineAreProcesses) {
     }
     EXPECT_THAT(ErrorIn({file}, ClockKind::kCpu), HasSubstr("CPU time of all runs"));
   }
-  for (const int code : {7, -9}) {
-    EXPECT_THAT(ErrorOf(absl::StrCat(R"({"results": [{"command": "x", "times": [1, 2], "exit_codes": [0, )",
-                                     code, "]}]}")),
-                HasSubstr(absl::StrCat("a run of x ended with exit code ", code)));
-  }
-  EXPECT_THAT(ErrorOf(R"({"results": [{"command": "x", "times": [1, 0]}]})"),
-              HasSubstr("time 2 of wall time is 0"));
-  EXPECT_THAT(ErrorOf(R"({"results": [{"command": "x", "mean": 1}]})"), HasSubstr("no run has a time"));
 }
 
 // Rows and columns in any order, as CSV of any system and as JSON lines.
@@ -430,7 +418,9 @@ TEST_F(ReadSideTest, RunsOfManyRanksAreReadByTheirDefinition) {
         // Not in all iterations, and not by the end.
         for (size_t i = 0, size = chance.Below(num_iterations + 1); i < size; ++i) {
           const bool runs = name != std::string("none") && chance.Coin();
-          seconds.push_back(runs ? static_cast<float>(chance.Number()) : 0);
+          seconds.push_back(chance.Below(20) == 0 ? INFINITY
+                            : runs                ? static_cast<float>(chance.Number())
+                                                  : 0);
           measurement.mutable_series()->add_seconds(seconds.back());
         }
         if (!seconds.empty()) of_measurement[name].push_back(seconds);
@@ -441,10 +431,11 @@ TEST_F(ReadSideTest, RunsOfManyRanksAreReadByTheirDefinition) {
     EXPECT_EQ(side.primary, "iteration");
     const Process& process = side.processes.at(0);
     EXPECT_EQ(process.name, run);
-    EXPECT_EQ(process.conditions, (std::map<std::string, std::string>{{"ranks", absl::StrCat(num_ranks)},
-                                                                      {"machine", "host_a host_b"},
-                                                                      {"CPU", "model"},
-                                                                      {"library", "optim_test_tools 1.2"}}));
+    std::map<std::string, std::string> conditions = {{"ranks", absl::StrCat(num_ranks)},
+                                                     {"machine", "host_a host_b"},
+                                                     {"library", "optim_test_tools 1.2"}};
+    if (num_ranks > 1) conditions["CPU"] = "model";
+    EXPECT_EQ(process.conditions, conditions);
     EXPECT_EQ(process.started, 1767323045);
     std::map<std::string, MeasurementSamples> read;
     for (const MeasurementSamples& measurement : process.measurements) read[measurement.name] = measurement;
@@ -462,7 +453,7 @@ TEST_F(ReadSideTest, RunsOfManyRanksAreReadByTheirDefinition) {
         double sum = 0;
         for (const std::vector<float>& seconds : of_ranks)
           sum += i < seconds.size() ? static_cast<double>(seconds[i]) : 0;
-        if (sum > 0) means.push_back(sum / static_cast<double>(of_ranks.size()));
+        if (sum > 0 && std::isfinite(sum)) means.push_back(sum / static_cast<double>(of_ranks.size()));
       }
       EXPECT_EQ(read.count(name), means.empty() ? 0 : 1) << name;
       if (means.empty()) continue;
@@ -534,13 +525,17 @@ TEST_F(ReadSideTest, BadFilesGetASentenceThatNamesThem) {
            {R"({"benchmarks": [{"name": "x", "error_occurred": true, "error_message": "boom"}]})",
             "x failed: boom"},
            {R"({"benchmarks": []})", "no benchmark has a time"},
+           {R"({"results": [{"command": "x", "times": [1, 2], "exit_codes": [0, -9]}]})",
+            "a run of x ended with exit code -9"},
+           {R"({"results": [{"command": "x", "times": [1, 0]}]})", "time 2 of wall time is 0"},
+           {R"({"results": [{"command": "x", "mean": 1}]})", "no run has a time"},
            {R"({"devices": [], "benchmarks": []})", "no state has a time"}}) {
     EXPECT_THAT(ErrorOf(text), HasSubstr(says));
   }
 }
 
 TEST_F(ReadSideTest, WhatIsNoFileIsAnErrorAndNothingHangs) {
-  EXPECT_THAT(ErrorIn({dir_ + "/none"}), HasSubstr("No such file"));
+  EXPECT_EQ(ErrorIn({dir_ + "/none\n"}), dir_ + "/none\\n: No such file or directory");
   EXPECT_THAT(ErrorIn({dir_}), HasSubstr("neither a run directory"));
   EXPECT_THAT(ErrorIn({"/dev/zero"}), HasSubstr("no regular file"));
   ASSERT_EQ(mkfifo((dir_ + "/fifo").c_str(), 0600), 0);

@@ -112,8 +112,7 @@ TEST_F(RunInTurnTest, BlocksAreBalancedByChanceAndEachRunStandsForItself) {
 TEST_F(RunInTurnTest, EachRunHasItsFolderItsConfigurationAndItsOutput) {
   options_.max_runs = 2;
   options_.config.mutable_stopwatch()->set_num_warmup_iters(7);
-  options_.command_a = Shell("cat; cat $OTT_CONFIG; echo $OTT_AB_DIR >&2");
-  options_.command_b = Shell("cat; cat $OTT_CONFIG; echo $OTT_AB_DIR >&2");
+  options_.command_a = options_.command_b = Shell("cat; cat $OTT_CONFIG; echo $OTT_AB_DIR >&2");
   ASSERT_TRUE(RunInTurn(options_, [](const Samples&) { return false; }).ok());
   EXPECT_THAT(Folders(), ElementsAre("a_001", "a_002", "b_001", "b_002", "warm_a_001", "warm_b_001"));
   for (const std::string& name : Folders()) {
