@@ -330,8 +330,6 @@ a=012 ott=012 | ott#1! | a#1 | ott#1!
   HANGING OPPOSITE_ORDER 1
 a=01 ott=01 | ott#1! | a#1
   HANGING OPPOSITE_ORDER
-a=012 b=012 | a#9 | b#9 | unplaced recv<0
-  HANGING OPPOSITE_ORDER
 no_entry a=01 b=12 c=02 | a#9 | b#9 | c#9
   HANGING OPPOSITE_ORDER
 no_entry a=01 b=01 | a#9 | unplaced b#9
