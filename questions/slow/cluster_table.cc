@@ -193,7 +193,7 @@ std::vector<std::string> MisuseLines(const ClusterStats& stats) {
 // A rank whose CPU was taken is not slow. Where there are several, the machine has too much to do.
 std::vector<std::string> CpuTakenLines(const ClusterStats& stats) {
   const CpuTaken& taken = stats.cpu_taken();
-  if (taken.num_taken() == 0 || taken.ranks().empty()) return {};
+  if (taken.ranks().empty()) return {};
   const TakenFromRank& most = taken.ranks(0);
   if (taken.num_taken() == 1) {
     return {

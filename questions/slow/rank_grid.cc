@@ -18,8 +18,7 @@ namespace ott::slow {
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-// Limits measurements inside of measurements: no program has deeper ones, or more of them.
-constexpr int kMaxDepth = 32;
+// No program has more measurements inside of measurements.
 constexpr size_t kMaxNodes = 4000;
 // A measurement's rows are kept for so many cells in all, those of the longest measurements.
 constexpr size_t kMaxScopeCells = 20'000;
@@ -36,14 +35,14 @@ double Median(std::vector<float> values) {
   return *middle;
 }
 
-void FindOutermostCollectives(const google::protobuf::RepeatedPtrField<ScopeStats>& scopes, int depth,
+void FindOutermostCollectives(const google::protobuf::RepeatedPtrField<ScopeStats>& scopes,
                               const std::map<std::string, bool>& collective, std::set<std::string>* found) {
   for (const ScopeStats& scope : scopes) {
     const auto known = collective.find(scope.name());
     if (known != collective.end() && known->second) {
       found->insert(scope.name());
-    } else if (depth < kMaxDepth) {
-      FindOutermostCollectives(scope.inner(), depth + 1, collective, found);
+    } else {
+      FindOutermostCollectives(scope.inner(), collective, found);
     }
   }
 }
@@ -116,7 +115,7 @@ void RankGridBuilder::AddSeries(const StopwatchStats& stats, size_t row) {
   const int64_t stride = std::min(iterations.stride(), int64_t{1} << 40);
   if (stride < 1) return;
   std::set<std::string> outermost;
-  FindOutermostCollectives(stats.scopes(), 0, collective_, &outermost);
+  FindOutermostCollectives(stats.scopes(), collective_, &outermost);
   std::vector<const Series*> waits;
   for (const Measurement& measurement : stats.measurements()) {
     // Nobody knows what a measurement outside of all scopes lies in.
@@ -166,8 +165,7 @@ void RankGridBuilder::AddSeries(const StopwatchStats& stats, size_t row) {
   }
 }
 
-void RankGridBuilder::AddScope(const ScopeStats& scope, int parent, int depth, const StopwatchStats& stats,
-                               size_t row) {
+void RankGridBuilder::AddScope(const ScopeStats& scope, int parent, const StopwatchStats& stats, size_t row) {
   const auto [known, is_new] = node_of_.try_emplace({parent, scope.name()}, static_cast<int>(nodes_.size()));
   if (is_new) {
     if (nodes_.size() >= kMaxNodes) {
@@ -199,13 +197,12 @@ void RankGridBuilder::AddScope(const ScopeStats& scope, int parent, int depth, c
     node.scope.set_longest(seconds);
     node.scope.set_longest_rank(stats.rank());
   }
-  if (depth >= kMaxDepth) return;
-  for (const ScopeStats& inner : scope.inner()) AddScope(inner, index, depth + 1, stats, row);
+  for (const ScopeStats& inner : scope.inner()) AddScope(inner, index, stats, row);
 }
 
 void RankGridBuilder::AddScopes(const StopwatchStats& stats, size_t row) {
   if (!stats.scopes().empty()) {
-    for (const ScopeStats& scope : stats.scopes()) AddScope(scope, -1, 0, stats, row);
+    for (const ScopeStats& scope : stats.scopes()) AddScope(scope, -1, stats, row);
     return;
   }
   for (const Measurement& measurement : stats.measurements()) {
@@ -214,7 +211,7 @@ void RankGridBuilder::AddScopes(const StopwatchStats& stats, size_t row) {
     scope.set_count(measurement.per_interval().count());
     scope.set_inclusive(measurement.per_iteration().total());
     scope.set_exclusive(scope.inclusive());
-    AddScope(scope, -1, 0, stats, row);
+    AddScope(scope, -1, stats, row);
   }
 }
 
@@ -262,6 +259,7 @@ void RankGridBuilder::FinishScopes() {
   std::vector<size_t> order(nodes_.size());
   std::iota(order.begin(), order.end(), size_t{0});
   // A measurement comes after the one that it lies in, of whose ranks those that have it may be the slowest.
+  // So it is kept only where that one is.
   std::vector<double> size;
   for (const Node& node : nodes_) {
     const int parent = node.scope.parent();
@@ -270,8 +268,7 @@ void RankGridBuilder::FinishScopes() {
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return size[a] > size[b]; });
   std::set<int> kept;
   for (const size_t index : order) {
-    const int parent = nodes_[index].scope.parent();
-    if (kept.size() == kMaxScopes || (parent >= 0 && kept.count(parent) == 0)) {
+    if (kept.size() == kMaxScopes) {
       ++grid_.num_scopes_left_out;
       continue;
     }

@@ -64,7 +64,7 @@ class RankGridBuilder {
   size_t ColumnOf(int64_t iteration) const;
   void AddSeries(const StopwatchStats& stats, size_t row);
   void AddScopes(const StopwatchStats& stats, size_t row);
-  void AddScope(const ScopeStats& scope, int parent, int depth, const StopwatchStats& stats, size_t row);
+  void AddScope(const ScopeStats& scope, int parent, const StopwatchStats& stats, size_t row);
   void FindOutliers();
   void FinishScopes();
 
