@@ -99,6 +99,9 @@ TEST(MergeStats, AddsUpTheReportsOfARestartedRank) {
         OneTimeMeasurement& one_time = *reports[i].add_one_time();
         one_time.set_name(i == 0 ? "load" : "compile");
         one_time.set_seconds(3);
+        Misuse& misuse = *reports[i].add_misuses();
+        misuse.set_kind("End");
+        misuse.set_count(1 + i);
       }
       if (!both_know) reports[without_own_work].clear_own_work();
       if (!longer_first) std::swap(reports[0], reports[1]);
@@ -111,6 +114,7 @@ TEST(MergeStats, AddsUpTheReportsOfARestartedRank) {
       EXPECT_FALSE(stats.has_straggler());
       EXPECT_EQ(stats.has_detectable(), both_know);
       EXPECT_EQ(stats.one_time_size(), 2);
+      EXPECT_EQ(stats.misuses(0).count(), 3);
       EXPECT_EQ(stats.measurements(2).name(), kObserverThreads);
       EXPECT_NEAR(stats.measurements(2).max().seconds(), 2 / 1500.0, 1e-9);
       ASSERT_EQ(stats.cpu_taken().num_taken(), both_know ? 1 : 0);
@@ -179,22 +183,6 @@ TEST(MergeStats, LeavesOutWhatCannotBeAndSaysSo) {
   EXPECT_EQ(stats.measurements(0).num_ranks(), 1);
   EXPECT_EQ(stats.ranks(0).host(), "node0");
   EXPECT_THAT(MergeStats({}, 3).missing_ranks(), ElementsAre(0, 1, 2));
-}
-
-TEST(MergeStats, WhereTooLittleIsKnownOfARankNobodyIsSaidToBeSlow) {
-  std::vector<StopwatchStats> reports = TwelveRanks(-1);
-  ASSERT_TRUE(MergeStats(reports, 12).has_detectable());
-  // It takes so long that it has hardly begun.
-  reports[3].set_num_measured_iters(10);
-  *reports[3].mutable_iteration() = Repeated(3, 10);
-  reports[3].mutable_own_work()->clear_time();
-  ClusterStats stats = MergeStats(reports, 12);
-  EXPECT_FALSE(stats.has_straggler());
-  EXPECT_FALSE(stats.has_detectable());
-  // Another one that is slow is so all the same.
-  reports = TwelveRanks(2);
-  reports[3].mutable_own_work()->clear_time();
-  EXPECT_EQ(MergeStats(reports, 12).straggler().rank(), 2);
 }
 
 TEST(MergeStats, LeavesOutARankWhoseTimesAreNone) {

@@ -31,8 +31,8 @@
 namespace ott::slow {
 namespace {
 
-void WriteStats(const std::string& run_dir, const StopwatchStats& stats) {
-  const std::string dir = RankDirectory(run_dir, stats.rank());
+void WriteStats(const std::string& run_dir, int rank, const StopwatchStats& stats) {
+  const std::string dir = RankDirectory(run_dir, rank);
   ASSERT_TRUE(MakeDirectories(dir).ok());
   ASSERT_TRUE(WriteFileAtomically(dir + "/stopwatch.pb", stats.SerializeAsString()).ok());
 }
@@ -80,7 +80,8 @@ StopwatchStats RandomStats(std::mt19937& random, int rank, int64_t stride) {
     measurement.mutable_per_interval()->set_count(16);
     measurement.mutable_series()->set_stride(random() % 4 == 0 ? 5 : iterations.stride());
     for (size_t left = random() % 9; left > 0; --left)
-      measurement.mutable_series()->add_seconds(static_cast<float>(Seconds(random) / 4));
+      measurement.mutable_series()->add_seconds(
+          static_cast<float>(random() % 16 == 0 ? -1 : Seconds(random) / 4));
   }
   if (random() % 2 == 0) AddScopes(random, 2, 100, stats.mutable_scopes());
   return stats;
@@ -106,9 +107,15 @@ double Waiting(const StopwatchStats& stats, int k) {
     const bool counts =
         of.collective() && (stats.scopes().empty() || LiesOutermost(stats, stats.scopes(), of.name()));
     if (counts && of.series().stride() == stats.iteration_series().stride() && k < of.series().seconds_size())
-      waiting += of.series().seconds(k);
+      waiting += std::max(0.0f, of.series().seconds(k));
   }
   return std::min<double>(waiting, stats.iteration_series().seconds(k));
+}
+
+double UpperMedian(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
 }
 
 struct ScopeOfRanks {
@@ -148,10 +155,12 @@ TEST(RankGrid, IsWhatEachRankDidInEachIteration) {
     StopwatchStats base;
     // The last rank may be one that the job has not.
     for (int rank = 0; rank <= num_ranks; ++rank) {
-      const StopwatchStats stats = RandomStats(random, rank, stride);
+      StopwatchStats stats = RandomStats(random, rank, stride);
       if (random() % 5 == 0) continue;
-      WriteStats(run_dir, stats);
-      if (span(stats) == 0) continue;
+      const bool is_copied = random() % 9 == 0;
+      if (is_copied) stats.set_rank(rank + 1);
+      WriteStats(run_dir, rank, stats);
+      if (is_copied || span(stats) == 0) continue;
       if (rank < num_ranks) known[rank] = stats;
       if (span(stats) > span(base)) base = stats;
     }
@@ -168,6 +177,9 @@ TEST(RankGrid, IsWhatEachRankDidInEachIteration) {
     for (size_t column = 0; column < num_columns; ++column) {
       const GridColumn& of = found->columns[column];
       EXPECT_EQ(of.first(), first + static_cast<int64_t>(column) * kept);
+      // Of the iterations behind the last that was kept, those that were measured.
+      const int64_t measured = column + 1 < num_columns ? of.first() + kept : first + 8;
+      EXPECT_EQ(of.last(), std::clamp(measured - 1, of.first(), of.first() + kept - 1));
       std::vector<double> all;
       double most_work = -1;
       int most_work_rank = -1;
@@ -202,6 +214,13 @@ TEST(RankGrid, IsWhatEachRankDidInEachIteration) {
       if (of.longest() > found->outlier_limit)
         outliers.emplace_back(-of.longest(), column, most_work_rank, most_work);
     }
+    std::vector<double> longest, distances;
+    for (const GridColumn& of : found->columns) {
+      if (!std::isnan(of.longest())) longest.push_back(of.longest());
+    }
+    const double median = UpperMedian(longest);
+    for (const double seconds : longest) distances.push_back(std::abs(seconds - median));
+    EXPECT_EQ(found->outlier_limit, std::max(median + 8 * UpperMedian(distances), 1.5 * median));
     std::sort(outliers.begin(), outliers.end());
     ASSERT_EQ(found->outliers.size(), outliers.size());
     for (size_t i = 0; i < outliers.size(); ++i) {
@@ -247,9 +266,11 @@ TEST(RankGrid, IsWhatEachRankDidInEachIteration) {
   }
 }
 
-// Beyond so many ranks or iterations, neighbours share a row or a column, of the ranks the longest mean.
-TEST(RankGrid, OfManyRanksAndIterationsNeighboursShareACell) {
+// Beyond so many ranks or iterations, neighbours share a row or a column, of the ranks the longest mean. Of
+// many outliers and measurements the longest are kept, and of fewer measurements what each row took.
+TEST(RankGrid, OfManyRanksAndIterationsNeighboursShareACellAndTheLongestAreKept) {
   std::mt19937 random(1);
+  constexpr int kScopes = 150;  // each with one inside of it
   for (const int world_size : {16, 257, 1000}) {
     for (const int num_values : {157, 401, 900}) {
       const int64_t stride = 1 + static_cast<int64_t>(random() % 3), first = 50;
@@ -259,8 +280,19 @@ TEST(RankGrid, OfManyRanksAndIterationsNeighboursShareACell) {
         ranks[rank].set_host(absl::StrCat("n", rank));
         ranks[rank].set_num_measured_iters(stride * num_values);
         ranks[rank].mutable_iteration_series()->set_stride(stride);
-        for (int i = 0; i < num_values; ++i)
-          ranks[rank].mutable_iteration_series()->add_seconds(static_cast<float>(Seconds(random)));
+        for (int i = 0; i < num_values; ++i) {
+          const double seconds = Seconds(random) + (i % 7 == 0 ? 1000 + i : 0);
+          ranks[rank].mutable_iteration_series()->add_seconds(static_cast<float>(seconds));
+        }
+        for (int i = 0; i < kScopes; ++i) {
+          ScopeStats& scope = *ranks[rank].add_scopes();
+          const double seconds = i * 7 % kScopes + 1;
+          scope.set_name(absl::StrCat(seconds));
+          scope.set_inclusive(seconds * static_cast<double>(stride * num_values));
+          const ScopeStats outer = scope;
+          *scope.add_inner() = outer;
+          scope.mutable_inner(0)->set_inclusive(0.999 * outer.inclusive());
+        }
       }
       RankGridBuilder builder(world_size, ranks[0], first);
       for (const StopwatchStats& stats : ranks) builder.Add(stats);
@@ -290,6 +322,21 @@ TEST(RankGrid, OfManyRanksAndIterationsNeighboursShareACell) {
         EXPECT_EQ(next_iteration, first + stride * num_values);
       }
       EXPECT_EQ(next_rank, world_size);
+      EXPECT_EQ(grid.num_outliers, (num_values + 6) / 7);
+      ASSERT_EQ(grid.outliers.size(), std::min<size_t>(50, grid.num_outliers));
+      for (size_t i = 0; i < grid.outliers.size(); ++i) {
+        const auto value = 7 * (grid.num_outliers - 1 - static_cast<int64_t>(i));
+        EXPECT_EQ(grid.outliers[i].iteration(), first + stride * value);
+      }
+      ASSERT_EQ(grid.scopes.size(), 200);
+      EXPECT_EQ(grid.num_scopes_left_out, 2 * kScopes - 200);
+      for (const GridScope& scope : grid.scopes) {
+        const bool is_outer = scope.parent() < 0;
+        const int place = 2 * (kScopes - std::stoi(scope.name())) + (is_outer ? 0 : 1);
+        EXPECT_EQ(is_outer ? scope.name() : grid.scopes[scope.parent()].name(), scope.name());
+        EXPECT_LT(place, 200);
+        EXPECT_EQ(scope.rows().empty(), (place + 1) * std::min(world_size, 256) > 20000) << place;
+      }
     }
   }
 }
@@ -404,6 +451,8 @@ TEST(SlowQuestion, AMonitorIsToldWhatIsMissingAndOfNoExcessWhereThatIsNotKnown) 
     run.run_dir = EmptyDir("asked");
     const int num_ranks = 1 + static_cast<int>(random() % 3);
     run.info.emplace().set_world_size(num_ranks);
+    const bool wants_stats = random() % 2 == 0;
+    if (wants_stats) run.info->mutable_config()->mutable_stopwatch();
     ASSERT_TRUE(WriteRunInfo(run.run_dir, *run.info).ok());
     // The report itself says that run.json is damaged, so the answer does not.
     const bool is_gathered_damaged = random() % 2 == 0;
@@ -412,6 +461,11 @@ TEST(SlowQuestion, AMonitorIsToldWhatIsMissingAndOfNoExcessWhereThatIsNotKnown) 
       run.info.reset();
       std::ofstream(run.run_dir + "/run.json") << "{";
     }
+    const bool is_work_known = random() % 2 == 0;
+    SteadyTimeStats work;
+    work.set_seconds(1);
+    work.set_standard_error(1e-6);
+    work.set_degrees_of_freedom(7);
     std::vector<int> missing;
     std::set<int64_t> counts;
     for (int rank = 0; rank < num_ranks; ++rank) {
@@ -419,11 +473,15 @@ TEST(SlowQuestion, AMonitorIsToldWhatIsMissingAndOfNoExcessWhereThatIsNotKnown) 
       stats.set_rank(rank);
       stats.set_world_size(num_ranks);
       stats.set_num_measured_iters(10 + static_cast<int64_t>(random() % 2));
+      stats.mutable_iteration_series()->set_stride(1);
+      stats.mutable_iteration_series()->add_seconds(1);
+      stats.add_measurements()->set_collective(true);
+      if (is_work_known) *stats.mutable_own_work()->mutable_time()->mutable_all() = work;
       if (random() % 3 == 0) {
         missing.push_back(rank);
       } else {
         counts.insert(stats.num_measured_iters());
-        WriteStats(run.run_dir, stats);
+        WriteStats(run.run_dir, rank, stats);
       }
     }
     const Findings findings = SlowQuestion().ask(run).value();
@@ -434,21 +492,29 @@ TEST(SlowQuestion, AMonitorIsToldWhatIsMissingAndOfNoExcessWhereThatIsNotKnown) 
     if (missing.empty() && run.info && is_gathered_damaged)
       problems.emplace_back(testing::HasSubstr(ClusterStatsPath(run.run_dir)));
     EXPECT_EQ(findings.is_news, !counts.empty());
-    if (counts.empty()) continue;
+    if (counts.empty()) {
+      EXPECT_EQ(findings.problems.size(), wants_stats || !run.info ? 1 : 0);
+      continue;
+    }
     EXPECT_THAT(findings.problems, testing::ElementsAreArray(problems));
+    Document document;
+    findings.draw({}, &document);
+    for (const char* const picture : {"measurements", "iterations", "heat_map"})
+      EXPECT_TRUE(document.pictures.contains(picture));
     std::map<std::string, std::vector<double>> metrics;
     for (const Metric& metric : findings.metrics) {
       for (const auto& sample : metric.samples) metrics[metric.name].push_back(sample.value);
     }
-    EXPECT_EQ(metrics.count("ott_slowest_rank_excess_ratio"), num_ranks == 1);
+    const bool is_known = num_ranks == 1 || (is_work_known && run.info && missing.empty());
+    EXPECT_EQ(metrics["ott_slowest_rank_excess_ratio"], std::vector<double>(is_known ? 1 : 0));
     EXPECT_THAT(metrics["ott_ranks_missing"], testing::ElementsAre(missing.size()));
     EXPECT_THAT(metrics["ott_iterations_measured"], testing::ElementsAre(*counts.rbegin()));
   }
 }
 
-// With or without collective measurements, and what was gathered.
+// With or without collective measurements, what was gathered, and what is known of the run.
 TEST(StatsCommand, SaysOfWaitingWhatAReportSays) {
-  for (const int trial : {0, 1, 2, 3}) {
+  for (const int trial : {0, 1, 2, 3, 4}) {
     AskedRun run;
     run.run_dir = EmptyDir("asked");
     run.info.emplace().set_world_size(2);
@@ -457,8 +523,10 @@ TEST(StatsCommand, SaysOfWaitingWhatAReportSays) {
     for (const int rank : {0, 1}) {
       StopwatchStats stats;
       stats.set_rank(rank);
-      WriteStats(run.run_dir, stats);
+      WriteStats(run.run_dir, rank, stats);
     }
+    if (trial > 3) std::filesystem::remove(run.run_dir + "/run.json");
+    if (trial > 3) run.info.reset();
     const std::string gathered = trial > 1 ? ClusterStatsPath(run.run_dir) : run.run_dir + "/nothing";
     ASSERT_TRUE(WriteFileAtomically(gathered, "{}").ok());
     const Answer report = waiting::WaitingQuestion().ask(run)->answers.at(0);

@@ -4,11 +4,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/statistics/policy.h"
+#include "ott/questions/slow/cluster_table.h"
 
 namespace ott::slow {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 // Whoever is named is bad news; nobody is good news only if all ranks are there and a small excess was found.
@@ -28,7 +30,10 @@ TEST(AnswerSlow, IsGoodOnlyWhereAnExcessWouldHaveBeenSeen) {
       Answer answer = AnswerSlow(stats);
       AddNextOf("run", &answer);
       EXPECT_EQ(answer.evidence(), stats.SerializeAsString());
+      EXPECT_THAT(answer.sentences(), ElementsAreArray(SlowRankLines(stats)));
+      EXPECT_THAT(answer.pictures(), ElementsAre("heat_map"));
       EXPECT_EQ(absl::StrJoin(answer.next(), ";"), bits >= 8 ? "ott whatif run" : "");
+      EXPECT_EQ(answer.how_sure().empty(), expected != Answer::BAD && !stats.has_detectable());
       EXPECT_EQ(answer.finding(), expected) << bits << " " << detectable;
       EXPECT_EQ(answer.ranks_size(), (bits >= 16 ? 1 : 0) + ((bits & 8) != 0 ? 1 : 0));
     }

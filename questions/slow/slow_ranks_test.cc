@@ -7,7 +7,6 @@
 #include <optional>
 #include <random>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -114,11 +113,11 @@ class AnyRanks {
       measured.measurement.set_sampled(are_inside);
       if (are_inside) measured.measurement.set_outer(absl::StrCat("m", i + 1));
       measured.seconds = 1e-3;
-      measured.more_of_slow = Any({0.8e-3, 1e-3});
+      measured.more_of_slow = Any({0.85e-3, 1e-3});
     }
   }
 
-  void SetTime(double seconds, double excess, SteadyTimeStats* time) {
+  void SetTime(double seconds, double excess, double noise, SteadyTimeStats* time) {
     time->set_standard_error(0.001 * seconds * Any({1, 1, 10}));
     time->set_degrees_of_freedom(5);
     time->set_count(kIterationsOfJob);
@@ -126,14 +125,15 @@ class AnyRanks {
     constexpr int kBlocks = kIterationsOfJob / kBlockIterations;
     for (int i = 0; i < kBlocks; ++i) {
       const bool has_it = in_half_ > 1 || (in_half_ == 1) == (i >= kBlocks / 2);
-      time->add_block(static_cast<float>(seconds * (1 + 0.002 * Below(5)) + (has_it ? excess : 0)));
+      time->add_block(static_cast<float>(seconds * (1 + noise * Below(5)) + (has_it ? excess : 0)));
     }
     time->set_seconds(seconds + (in_half_ > 1 ? excess : excess / 2));
   }
 
   void SetOwn(double seconds, double excess, OwnTimeStats* own) {
-    SetTime(seconds, excess, own->mutable_all());
-    if (with_taken_) SetTime(seconds, excess * Any({0.2, 0.5, 1}), own->mutable_all_with_taken());
+    SetTime(seconds, excess, 0.002, own->mutable_all());
+    if (with_taken_)
+      SetTime(seconds, excess * Any({0.2, 0.5, 1}), Any({0.002, 0.05}), own->mutable_all_with_taken());
   }
 
   std::mt19937& random_;
@@ -359,54 +359,16 @@ TEST(SlowRanks, AreWhatTheRulesSay) {
   for (const auto& [what, times] : seen) EXPECT_GE(times, 8) << what;
 }
 
-// Rank 1 surely takes longer, by little; rank 3 by much, and from block to block it varies by `swing`.
-TEST(SlowRanks, ASureButSmallExcessHidesNoLargerOne) {
-  for (const double swing : {0.002, 0.006}) {
-    ClusterSummary summary;
-    for (int rank = 0; rank < 4; ++rank) {
-      internal::RankReport report;
-      StopwatchStats& stats = *report.mutable_stats();
-      const double seconds = rank == 1 ? 0.0209 : rank == 3 ? 0.026 : 0.02;
-      stats.set_rank(rank);
-      stats.set_num_measured_iters(kIterationsOfJob);
-      *stats.mutable_iteration() = InEachOf(kIterationsOfJob, 0.03);
-      stats.mutable_own_work()->set_num_watched_iters(kIterationsOfJob);
-      stats.mutable_own_work()->set_cpu_seconds(kIterationsOfJob * 0.001);
-      Measurement& wait = *stats.add_measurements();
-      wait.set_name("wait");
-      wait.set_collective(true);
-      *wait.mutable_per_iteration() = InEachOf(kIterationsOfJob, 0.03 - seconds);
-      Measurement& forward = *stats.add_measurements();
-      forward.set_name("forward");
-      *forward.mutable_per_iteration() = InEachOf(kIterationsOfJob, seconds);
-      for (SteadyTimeStats* const time :
-           {stats.mutable_own_work()->mutable_time()->mutable_all(), forward.mutable_own()->mutable_all()}) {
-        time->set_seconds(seconds);
-        time->set_standard_error(rank == 3 ? swing / 3 : 1e-6);
-        time->set_degrees_of_freedom(7);
-        time->set_count(kIterationsOfJob);
-        time->set_block_iterations(kBlockIterations);
-        for (int i = 0; i < kIterationsOfJob / kBlockIterations; ++i) {
-          const double more = rank == 3 ? (i % 2 == 0 ? swing : -swing) : 1e-6 * (i % 3);
-          time->add_block(static_cast<float>(seconds + more));
-        }
-      }
-      summary.Merge(*ClusterSummary::OfRank(report));
-    }
-    const ClusterStats stats = JudgeRanks(summary, 4);
-    EXPECT_EQ(stats.has_straggler(), swing < 0.004);
-    EXPECT_EQ(stats.straggler().rank(), swing < 0.004 ? 3 : 0);
-    // Nobody is named, and nobody is said to be as fast as the others.
-    EXPECT_EQ(stats.detectable() > 0.3, swing > 0.004) << stats.detectable();
-  }
-}
-
 // Rank 9 of 12 is in no sample of 8. Two others take longer than it in "a", and as much less in "b".
 TEST(SlowRanks, APlaceThatTheSampleHidesIsNotCalledOutsideAllMeasurements) {
-  // Rank 9's excess is in a, outside, or in each and in c, where it is known but too little.
-  for (const auto& [in_a, in_c, outside] :
-       {std::tuple(0.006, 0.0, 0.0), {0.0, 0.0, 0.006}, {0.008, 0.006, 0.006}}) {
-    const bool is_in_a = in_a > 0;
+  // Rank 9's excess is outside, in a, in each and in c, where it is known but too little, or in an a that it
+  // did not measure or that lies in others.
+  for (const int scene : {0, 1, 2, 3, 4}) {
+    const double in_a = scene == 0   ? 0
+                        : scene == 2 ? 0.008
+                                     : 0.006,
+                 in_c = scene == 2 ? 0.006 : 0, outside = scene % 2 == 0 && scene < 4 ? 0.006 : 0;
+    const bool is_in_a = in_a > 0, is_unknown = scene == 1 || scene == 2;
     ClusterSummary summary;
     for (int rank = 0; rank < 12; ++rank) {
       const bool is_other_way = is_in_a && rank < 2;
@@ -428,9 +390,10 @@ TEST(SlowRanks, APlaceThatTheSampleHidesIsNotCalledOutsideAllMeasurements) {
       stats.mutable_own_work()->set_cpu_seconds(kIterationsOfJob * 0.001);
       set_own(0.021 + more, stats.mutable_own_work()->mutable_time());
       for (const auto& [name, seconds] : {std::pair("a", a), {"b", b}, {"c", 0.001 + is_slow * in_c}}) {
+        if (scene == 3 && rank == 9 && *name == 'a') continue;
         Measurement& measurement = *stats.add_measurements();
         measurement.set_name(name);
-        measurement.set_outermost(true);
+        measurement.set_outermost(scene != 4 || *name != 'a');
         *measurement.mutable_per_iteration() = InEachOf(kIterationsOfJob, seconds);
         set_own(seconds, measurement.mutable_own());
       }
@@ -440,8 +403,8 @@ TEST(SlowRanks, APlaceThatTheSampleHidesIsNotCalledOutsideAllMeasurements) {
     const Straggler straggler = JudgeRanks(summary, 12).straggler();
     EXPECT_EQ(straggler.rank(), 9);
     EXPECT_EQ(straggler.measurement(), "");
-    EXPECT_EQ(straggler.place_is_unknown(), is_in_a);
-    EXPECT_NEAR(straggler.measurement_excess_seconds(), is_in_a ? 0 : 0.006, 1e-4);
+    EXPECT_EQ(straggler.place_is_unknown(), is_unknown) << scene;
+    EXPECT_NEAR(straggler.measurement_excess_seconds(), is_unknown ? 0 : 0.006, 1e-4);
   }
 }
 
