@@ -316,7 +316,8 @@ TEST_F(ReferenceCheckTest, WhatTheReferenceSelectsForNoDumpIsLeftOut) {
   info.mutable_config()->mutable_dump()->add_exclude_regexes(".*bias");
   ASSERT_TRUE(WriteRunInfo(dir_, info).ok());
   const TensorView experts(experts_.data(), {4, 6}), bias(bias_.data(), {2});
-  Write(ValueMap{{"weights", ValueMap{{"experts", experts}}}});
+  const Value list = Value::List{bias};
+  Write(ValueMap{{"weights", ValueMap{{"experts", experts}, {"list", list}}}});
   const auto check = ReferenceCheck::Create(Config(""), RankMeshes(1));
   const Value grads = ValueMap{{"bias", bias}};
   for (const float change : {0.0f, 1.0f}) {
@@ -324,10 +325,11 @@ TEST_F(ReferenceCheckTest, WhatTheReferenceSelectsForNoDumpIsLeftOut) {
     changed[3] += change;
     const Value tensors =
         ValueMap{{"batch", bias},
-                 {"weights", ValueMap{{"experts", TensorView(changed.data(), {4, 6})}, {"bias", bias}}}};
+                 {"weights",
+                  ValueMap{{"experts", TensorView(changed.data(), {4, 6})}, {"list", list}, {"bias", bias}}}};
     const CrossCheckVerdict verdict = check->Check(kIteration, 0, tensors, &grads);
     EXPECT_EQ(verdict.outcome(), change == 0 ? BITWISE_EQUAL : DIFFERENT) << FormatVerdict(verdict);
-    EXPECT_EQ(verdict.num_tensors(), 1);
+    EXPECT_EQ(verdict.num_tensors(), 2);
   }
 }
 
@@ -336,15 +338,19 @@ TEST_F(ReferenceCheckTest, EachTensorOfAListIsCompared) {
   const auto tree = [&](int changed) -> Value {
     Value::List layers(3, TensorView(bias_.data(), {2}));
     if (changed >= 0) layers[changed] = TensorView(other, {2});
-    return ValueMap{{"layers", layers}};
+    return ValueMap{{"layers", layers}, {"norm", ValueMap{{"w", TensorView(bias_.data(), {2})}}}};
   };
   Write(tree(-1));
   const auto check = ReferenceCheck::Create(Config(""), RankMeshes(1));
   for (const int changed : {0, 1, 2}) {
     const CrossCheckVerdict verdict = check->Check(kIteration, 0, tree(changed), nullptr);
     EXPECT_EQ(verdict.tensor(), absl::StrCat("layers.", changed));
-    EXPECT_EQ(verdict.num_tensors(), 3);
+    EXPECT_EQ(verdict.num_tensors(), 4);
   }
+  const CrossCheckVerdict numbers =
+      check->Check(kIteration, 0, ValueMap{{"layers", 1.0}, {"norm", 1.0}}, nullptr);
+  EXPECT_EQ(numbers.outcome(), DIFFERENT);
+  EXPECT_THAT(numbers.reason(), HasSubstr("layers: "));
 }
 
 TEST_F(ReferenceCheckTest, AShardIsComparedWithItsPartOfTheWhole) {
@@ -362,14 +368,17 @@ TEST_F(ReferenceCheckTest, AShardIsComparedWithItsPartOfTheWhole) {
 }
 
 TEST_F(ReferenceCheckTest, TheLastRankOfFewElementsHasNone) {
-  Write(ValueMap{{"w", TensorView(experts_.data(), {5})}});
-  const auto check =
-      ReferenceCheck::Create(Config("sharded { paths: 'w' along: 'part' }"), MeshOf("replica", 1, "part", 4));
-  const auto check_last = [&](int64_t size) {
-    return check->Check(kIteration, 3, ValueMap{{"w", TensorView(experts_.data(), {size})}}, nullptr);
+  const auto tree = [&](int64_t size) -> Value {
+    const TensorView tensor(experts_.data(), {size});
+    return ValueMap{{"v", Value::List{tensor}}, {"w", tensor}};
   };
+  Write(tree(5));
+  const auto check = ReferenceCheck::Create(Config("sharded { paths: ['v.0', 'w'] along: 'part' }"),
+                                            MeshOf("replica", 1, "part", 4));
+  const auto check_last = [&](int64_t size) { return check->Check(kIteration, 3, tree(size), nullptr); };
   EXPECT_EQ(check_last(0).reason(), "");
-  EXPECT_EQ(check_last(1).reason(), "w: shape differs: reference [0], current [1]");
+  EXPECT_EQ(check_last(1).num_different_tensors(), 2);
+  EXPECT_EQ(check_last(1).reason(), "v.0: shape differs: reference [0], current [1]");
 }
 
 TEST_F(ReferenceCheckTest, AKindThatIsNotThereIsNoPassNorIsNothing) {
@@ -394,6 +403,13 @@ TEST_F(ReferenceCheckTest, AKindThatIsNotThereIsNoPassNorIsNothing) {
     EXPECT_EQ(verdict.reason(), reason);
     EXPECT_EQ(verdict.outcome(), reason.empty() ? BITWISE_EQUAL : NOT_COMPARED);
   }
+  Write(ValueMap{{"weights", ValueMap{{"w", TensorView(bias_.data(), {2})}}}});
+  const auto check = ReferenceCheck::Create(Config("kinds: TENSOR_KIND_PARAMETER"), RankMeshes(4));
+  EXPECT_EQ(check->Check(kIteration, 0, ValueMap(), nullptr).outcome(), DIFFERENT) << "all are gone";
+  Write(ValueMap());
+  EXPECT_EQ(
+      ReferenceCheck::Create(Config(""), RankMeshes(4))->Check(kIteration, 0, ValueMap(), nullptr).reason(),
+      nothing);
 }
 
 // The tree has an image of a selected tensor, and lists of another kind.

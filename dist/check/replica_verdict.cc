@@ -35,7 +35,7 @@ std::string QuoteFrom(const std::string& text, size_t first_different) {
   constexpr size_t kBefore = 20;
   constexpr size_t kShown = 60;
   const size_t begin = first_different > kBefore ? first_different - kBefore : 0;
-  const std::string shown = begin < text.size() ? text.substr(begin, kShown) : "";
+  const std::string shown = text.substr(begin, kShown);
   return absl::StrCat("\"", begin > 0 ? "..." : "", Printable(shown),
                       begin + shown.size() < text.size() ? "..." : "", "\"");
 }
