@@ -45,15 +45,13 @@ std::optional<SteadyTime> OwnTimeOf(const SteadyTimeStats& proto, double share) 
   return time;
 }
 
+// Returns nullopt of what is not there, as it has no degrees of freedom.
 std::optional<SteadyTime> OwnTimeOf(const OwnTimeStats& proto, bool is_window, double share = 1) {
-  if (is_window) return proto.has_window() ? OwnTimeOf(proto.window(), share) : std::nullopt;
-  return proto.has_all() ? OwnTimeOf(proto.all(), share) : std::nullopt;
+  return OwnTimeOf(is_window ? proto.window() : proto.all(), share);
 }
 
 std::optional<SteadyTime> WithTaken(const OwnTimeStats& proto, bool is_window, double share = 1) {
-  if (is_window)
-    return proto.has_window_with_taken() ? OwnTimeOf(proto.window_with_taken(), share) : std::nullopt;
-  return proto.has_all_with_taken() ? OwnTimeOf(proto.all_with_taken(), share) : std::nullopt;
+  return OwnTimeOf(is_window ? proto.window_with_taken() : proto.all_with_taken(), share);
 }
 
 // Sums over all iterations.

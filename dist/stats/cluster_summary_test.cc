@@ -35,7 +35,7 @@ SteadyTimeStats DrawTime(Random& random) {
   time.set_seconds(random.OnceIn(20) ? std::numeric_limits<double>::infinity() : 1 + random.Below(9));
   time.set_standard_error(random.OnceIn(10) ? -1 : random.Below(3));
   time.set_degrees_of_freedom(random.OnceIn(10) ? 0 : 1 + random.Below(9));
-  time.set_count(80);
+  time.set_count(random.OnceIn(5) ? 40 : 80);
   time.set_block_iterations(random.OnceIn(5) ? 0 : 5);
   for (int i = random.Below(19); i > 0; --i) time.add_block(static_cast<float>(random.Below(9)));
   if (time.block_size() > 0 && random.OnceIn(5)) time.set_block(0, std::nanf(""));
@@ -380,6 +380,7 @@ std::optional<internal::RankTime> ExpectedTime(bool is_there, const SteadyTimeSt
   time.set_count(stats.count());
   time.set_block_iterations(stats.block_iterations());
   if (stats.block_size() > 16 || stats.block_iterations() == 0) return time;
+  if (stats.count() < stats.block_iterations() * stats.block_size()) return time;
   if (stats.block_size() > 0 && std::isnan(stats.block(0))) return time;
   for (const float block : stats.block()) time.add_block(static_cast<float>(share) * block);
   return time;
@@ -470,6 +471,11 @@ TEST(ClusterSummary, IsThatOfTheDefinitionInWhateverOrderItIsMerged) {
         summaries.back().AddNote(notes.back());
       }
       if (of.Iterations() > 0) cpu = LeastCertain(cpu, WorkOf(of).cpu);
+      const std::optional<CpuShare> own = CpuShareOfWork(of.stats());
+      ASSERT_EQ(own.has_value(), of.stats().num_measured_iters() > 0);
+      if (own && !is_window) {
+        EXPECT_DOUBLE_EQ(own->taken_seconds, WorkOf(of).cpu.taken_seconds);
+      }
     }
     const ClusterSummary merged = MergeInAnyOrder(std::move(summaries), random);
     const int world_size = num_ranks + random.Below(3);
@@ -486,7 +492,9 @@ TEST(ClusterSummary, IsThatOfTheDefinitionInWhateverOrderItIsMerged) {
     for (const ClusterMeasurement& row : travels.measurements()) {
       ExpectTimes(ranks, row, row.name());
     }
-    if (!travels.has_cpu_of_work()) continue;
+    const bool any_measures = expected.max_measured_iters() > 0;
+    ASSERT_EQ(travels.has_cpu_of_work(), any_measures);
+    if (!any_measures) continue;
     EXPECT_DOUBLE_EQ(merged.cpu_of_work().cpu_seconds, cpu.cpu_seconds);
     EXPECT_DOUBLE_EQ(merged.cpu_of_work().taken_share, cpu.taken_share);
     EXPECT_DOUBLE_EQ(merged.cpu_of_work().watched_seconds, cpu.watched_seconds);

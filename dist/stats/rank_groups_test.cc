@@ -1,7 +1,7 @@
 #include "ott/dist/stats/rank_groups.h"
 
 #include <string>
-#include <vector>
+#include <tuple>
 
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -46,25 +46,16 @@ TEST(GroupsOfRanks, AreThoseAlongTheAxesAndEntriesAlongTheSameHaveTheirOwn) {
   EXPECT_THAT(GroupsOfRanks(StopwatchConfig(), meshes)->like_work, ElementsAre("", "", "", "", "", ""));
 }
 
-TEST(GroupsOfRanks, AnAxisThatIsNoneIsNamedWithTheField) {
-  for (const std::string field : {"work_differs_along", "collective_groups"}) {
-    const auto config = Parse<StopwatchConfig>(field == "collective_groups" ? field + " { along: 'none' }"
-                                                                            : field + ": 'none'");
-    const absl::Status status = GroupsOfRanks(config, RankMeshes(2)).status();
+TEST(GroupsOfRanks, AnAxisThatIsNoneOrAMeasurementThatIsThereTwiceIsNamedWithTheField) {
+  for (const auto& [config, field, name] :
+       {std::tuple("work_differs_along: 'none'", "work_differs_along", "none"),
+        {"collective_groups { along: 'none' }", "collective_groups", "none"},
+        {"collective_groups { measurements: [ 'a', 'b' ] } collective_groups { measurements: 'b' }",
+         "collective_groups", "\"b\" is there twice"}}) {
+    const absl::Status status = GroupsOfRanks(Parse<StopwatchConfig>(config), RankMeshes(2)).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_THAT(std::string(status.message()), testing::AllOf(HasSubstr(field), HasSubstr("none")));
+    EXPECT_THAT(std::string(status.message()), testing::AllOf(HasSubstr(field), HasSubstr(name)));
   }
-}
-
-TEST(GroupsOfRanks, AMeasurementThatIsThereTwiceIsNamed) {
-  const auto config = Parse<Config>("mesh { axes { name: 'data' size: 2 } }");
-  const absl::Status status = GroupsOfRanks(Parse<StopwatchConfig>(R"(
-      collective_groups { along: 'data' measurements: [ 'a', 'b' ] }
-      collective_groups { measurements: 'b' })"),
-                                            *RankMeshes::Create(config.mesh(), 2))
-                                  .status();
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("collective_groups: \"b\" is there twice"));
 }
 
 }  // namespace

@@ -125,7 +125,6 @@ internal::RankTimes RankTimes::ToProto() const {
 }
 
 void RankTimes::Merge(const RankTimes& other) {
-  if (other.num_ranks_ == 0) return;
   num_ranks_ += other.num_ranks_;
   const bool is_beyond = static_cast<size_t>(num_ranks_) > kMaxSample;
   if (is_beyond && longest_.empty()) longest_ = sample_;
