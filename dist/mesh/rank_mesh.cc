@@ -26,9 +26,9 @@ absl::StatusOr<RankMesh> RankMesh::Create(const DeviceMesh& proto, int num_ranks
   for (size_t i = 0; i < mesh.axes_.size(); ++i) {
     const MeshAxis& axis = mesh.axes_[i];
     if (axis.name().empty()) return absl::InvalidArgumentError("an axis has no name");
-    if (axis.size() < 1 || axis.size() > num_ranks) {
-      return absl::InvalidArgumentError(absl::StrCat("the axis ", Quoted(axis.name()), " has the size ",
-                                                     axis.size(), ", and the run ", num_ranks, " ranks"));
+    if (axis.size() < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the axis ", Quoted(axis.name()), " has the size ", axis.size()));
     }
     product = std::min<int64_t>(product * axis.size(), int64_t{1} << 30);
     for (size_t j = 0; j < i; ++j) {

@@ -152,11 +152,13 @@ TEST(RankMesh, AnErrorNamesWhatDoesNotFit) {
   EXPECT_THAT(ErrorOf(kDataAndTensor, {"data", "data"}, 6),
               HasSubstr("ott.Config: field: the axis \"data\" stands there twice"));
   EXPECT_THAT(ErrorOf(R"(mesh { axes { size: 4 } })"), HasSubstr("an axis has no name"));
-  EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 0 } })"),
-              HasSubstr("the axis \"a\" has the size 0, and the run 4 ranks"));
+  EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 0 } })"), HasSubstr("the axis \"a\" has the size 0"));
   EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 4 } ranks: [0] })"), HasSubstr("ranks has 1 entries"));
   EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 4 } } mesh { axes { name: "a" size: 4 } })"),
               HasSubstr("two meshes have an axis \"a\""));
+  std::string beyond_any_number;
+  for (int i = 0; i < 70; ++i) absl::StrAppend(&beyond_any_number, "axes { name: 'a", i, "' size: 4 } ");
+  EXPECT_THAT(ErrorOf(absl::StrCat("mesh { ", beyond_any_number, "}")), HasSubstr("the axes make up"));
   for (const char* others : {"", R"(axes { name: "b" size: 1 })"}) {
     EXPECT_THAT(ErrorOf(absl::StrCat("mesh { ", others,
                                      R"(axes { name: "a" size: 2 } axes { name: "a" size: 2 } })")),
@@ -185,12 +187,6 @@ TEST(RankMesh, EachRankStandsOnceInItsRanks) {
     EXPECT_FALSE(RankMesh::Create(larger, num_ranks + 1).ok());
     EXPECT_EQ(RankMesh::Create(proto, num_ranks).status().message(), expected);
   }
-}
-
-TEST(RankMesh, SizesThatMultiplyBeyondAnyNumberAreRefused) {
-  std::string mesh = "mesh { ";
-  for (int i = 0; i < 70; ++i) mesh += "axes { name: \"a" + std::to_string(i) + "\" size: 4 } ";
-  EXPECT_THAT(ErrorOf(mesh + "}"), HasSubstr("the axes make up"));
 }
 
 }  // namespace
