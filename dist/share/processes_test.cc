@@ -66,7 +66,7 @@ class Job {
     first_ = Connect(0, patience);
   }
   ~Job() {
-    first_->Finish();
+    first_.reset();
     for (std::thread& other : others_) other.join();
   }
 
@@ -454,6 +454,7 @@ TEST_F(ProcessesTest, APieceAsksForNoOther) {
   SetProcesses(nullptr);
   Job three(std::vector<std::string>(2, Host("a")), kLong);
   SetProcesses(three.operator->());
+  { const Job of_itself({}, kLong); }
   EXPECT_EQ(NumProcesses(), 3);
   SetProcesses(nullptr);
 }
