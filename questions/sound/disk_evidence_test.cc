@@ -43,17 +43,13 @@ void WriteStep(const std::string& run_dir, int64_t iteration, float first, float
           {gradient_of.substr(0, dot), ValueMap{{gradient_of.substr(dot + 1), TensorView(g.data(), {2})}}}});
 }
 
-SoundVerdict Judge(const std::string& run_dir) {
+SoundVerdict Judge(const std::string& run_dir, RunInfo info = {}) {
   std::vector<std::string> problems;
-  RunInfo info;
   info.set_world_size(1);
   const SoundVerdict verdict = JudgeSound(ReadEvidence(run_dir, {0}, info, &problems), 1, {});
-  EXPECT_THAT(problems, IsEmpty());
+  // Where checks are configured, their verdicts are missed.
+  EXPECT_EQ(problems.size(), info.has_config() ? 1 : 0);
   return verdict;
-}
-
-TEST(DiskEvidence, OfNothingNothingIsSaid) {
-  EXPECT_EQ(Judge(crosscheck::MakeRunForTest("run", 1)).kind(), SoundVerdict::NOT_LOOKED_AT);
 }
 
 // The definition: gradients are finite, and of two dumps of iterations in a row, both with a gradient of it
@@ -131,11 +127,16 @@ TEST(DiskEvidence, RandomDumpsAreJudgedByTheirGradientsAndByWhatTheyChange) {
   }
 }
 
+// The configuration says what else is a gradient.
 TEST(DiskEvidence, EitherPartOfAComplexGradientMayNotBeFinite) {
+  RunInfo info;
+  TensorsOfKind& kind = *info.mutable_config()->mutable_cross_check()->add_tensor_kinds();
+  kind.set_kind(TENSOR_KIND_GRADIENT);
+  kind.add_paths("delta.*");
   for (const std::complex<float> gradient : {std::complex<float>(kNaN, 1), std::complex<float>(1, kNaN)}) {
     const std::string run = crosscheck::MakeRunForTest("run", 1);
-    crosscheck::WriteTreeForTest(run, 0, 0, ValueMap{{"grads", ValueMap{{"a", TensorView(&gradient, {1})}}}});
-    EXPECT_THAT(ToText(Judge(run)), HasSubstr("grads.a: 1 elements"));
+    crosscheck::WriteTreeForTest(run, 0, 0, ValueMap{{"delta", ValueMap{{"a", TensorView(&gradient, {1})}}}});
+    EXPECT_THAT(ToText(Judge(run, info)), HasSubstr("delta.a: 1 elements"));
   }
 }
 
@@ -176,15 +177,18 @@ TEST(DiskEvidence, AllParametersThatStayAreNamedAndAllStepsCounted) {
 }
 
 TEST(DiskEvidence, ADumpThatIsNotWholeIsSaidAndTheNextOnesAreRead) {
-  const std::string run = crosscheck::MakeRunForTest("run", 1);
-  for (const int64_t iteration : {0, 1, 2, 3})
-    WriteStep(run, iteration, 1, static_cast<float>(iteration), 0.5);
-  std::filesystem::remove(DumpPath(run, 0, 1) + "/manifest.json");
-  const SoundVerdict verdict = Judge(run);
-  EXPECT_EQ(verdict.rules(0).num_checks(), 3);
-  EXPECT_THAT(verdict.rules(0).not_checked(), HasSubstr("/1 is not whole"));
-  EXPECT_EQ(verdict.rules(1).num_checks(), 1);
-  EXPECT_EQ(verdict.findings(0).iteration(), 3);
+  for (const bool is_there : {false, true}) {
+    const std::string run = crosscheck::MakeRunForTest("run", 1);
+    for (const int64_t iteration : {0, 1, 2, 3})
+      WriteStep(run, iteration, 1, static_cast<float>(iteration), 0.5);
+    std::filesystem::remove(DumpPath(run, 0, 1) + "/manifest.json");
+    if (is_there) std::ofstream(DumpPath(run, 0, 1) + "/manifest.json") << "{";
+    const SoundVerdict verdict = Judge(run);
+    EXPECT_EQ(verdict.rules(0).num_checks(), 3);
+    EXPECT_THAT(verdict.rules(0).not_checked(), HasSubstr("/1 is not whole"));
+    EXPECT_EQ(verdict.rules(1).num_checks(), 1);
+    EXPECT_EQ(verdict.findings(0).iteration(), 3);
+  }
 }
 
 TEST(DiskEvidence, AGradientWithoutAFileIsSaidAndTheOthersAreRead) {
@@ -217,10 +221,12 @@ TEST(DiskEvidence, ARankWithoutARecordIsMissedWhereOthersLeftOne) {
   std::vector<std::string> problems;
   const auto judge = [&] { return JudgeSound(ReadEvidence(run, {0, 1}, info, &problems), 2, {}); };
   EXPECT_EQ(judge().kind(), SoundVerdict::SOUND);
+  EXPECT_EQ(judge().rules(0).not_checked(), "");
   std::ofstream(SoundPath(run, 0)) << R"({"num_iterations": 3, "rules": [{"name": "r", "num_checks": 3}]})";
   crosscheck::WriteTreeForTest(run, 1, 0, ValueMap{{"grads", ValueMap{{"a", TensorView(&kOne, {1})}}}});
   EXPECT_THAT(judge().missing_ranks(), ElementsAre(1));
   EXPECT_EQ(judge().kind(), SoundVerdict::CANNOT_TELL);
+  EXPECT_EQ(judge().num_iterations(), 3);
   EXPECT_THAT(problems, IsEmpty());
   // Its dumps show a fault, which is told although it left no record. A line that cannot be read is a
   // problem.

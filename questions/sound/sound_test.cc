@@ -65,11 +65,12 @@ SoundRecord ResultsOf(const std::string& name, std::vector<std::string> values) 
 TEST(Sound, RulesThatHoldAreSoundAndWhatWasNotCheckedIsSaid) {
   SoundRecord record = MakeRecord();
   record.add_rules()->set_name("modes");
+  record.mutable_rules(1)->set_num_checks(1);
   record.mutable_rules(1)->set_not_checked("torch.compile() shows no modules");
   const SoundVerdict verdict = JudgeSound({{0, record}}, 1, {});
   EXPECT_EQ(verdict.kind(), SoundVerdict::SOUND);
   EXPECT_EQ(ToText(verdict),
-            "sound in what was checked: 1 rule, 4 iterations, 1 rank\n"
+            "sound in what was checked: 2 rules, 4 iterations, 1 rank\n"
             "not checked: modes: torch.compile() shows no modules\n");
 }
 
@@ -81,6 +82,7 @@ TEST(Sound, OfListsTheFindingHasThePartsThatDiffer) {
   // All of it where the difference is not shown, and where the lists have other lengths.
   EXPECT_EQ(seen("lr 1, decay 2#a", "lr 1, decay 2#b"), "ranks 0, 2: lr 1, decay 2; rank 1: lr 1, decay 2");
   EXPECT_EQ(seen("lr 1, decay 2", "lr 1"), "rank 1: lr 1; ranks 0, 2: lr 1, decay 2");
+  EXPECT_EQ(seen("lr 1, decay 2", "lr 3"), "ranks 0, 2: lr 1, decay 2; rank 1: lr 3");
 }
 
 // The definition: to blame are the ranks that are not with the majority, or all.
@@ -199,8 +201,9 @@ TEST(Sound, RandomFactsAreJudgedByTheFirstIterationThatAllHave) {
         fact.add_iterations(iteration);
         fact.add_values(values[rank][iteration]);
       }
-      // A value without its iteration is none.
+      // A value without its iteration is none, and the other way round.
       if (random() % 4 == 0) fact.add_values("3");
+      if (random() % 4 == 0) fact.add_iterations(first + 6);
     }
     // One that recorded nothing of it leaves the others to be judged.
     const bool is_one_without = random() % 4 == 0;
@@ -315,7 +318,7 @@ TEST(Sound, RecordsOfARunAreReadAndThoseThatCannotBeAreNamed) {
   };
   std::vector<std::string> problems;
   EXPECT_EQ(JudgeSoundOf(run, &problems).kind(), SoundVerdict::NOT_LOOKED_AT);
-  EXPECT_FALSE(problems.empty());
+  EXPECT_EQ(problems.size(), 2);
   std::filesystem::create_directories(run);
   ASSERT_TRUE(WriteRunInfo(run, info).ok());
   const std::string rule = R"("rules": [{"name": "rates", "num_checks": 3}]})";
