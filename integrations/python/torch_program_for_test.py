@@ -1,5 +1,6 @@
-"""A training that knows nothing of observation: torch_program_for_test.py [fail | interrupt | spawn | fork | profile | chdir]. Prints what it
-learned; interrupt: after 40 iterations, by itself; profile: under torch.profiler; chdir: in another directory."""
+"""A training that knows nothing of observation: torch_program_for_test.py [fail | interrupt | spawn | fork | process | rpc | profile | chdir].
+Prints what it learned; interrupt: after 40 iterations, by itself; process: in a process of its own; rpc: rank 0 alone, and the others serve;
+profile: under torch.profiler; chdir: in another directory."""
 
 import hashlib
 import os
@@ -51,7 +52,23 @@ def spawned(rank, store):
     sys.exit()
 
 
+def train_and_tell():
+    print(train(is_rank=False), flush=True)
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["process"]:
+        process = torch.multiprocessing.Process(target=train_and_tell)
+        process.start()
+        process.join()
+        sys.exit(process.exitcode)
+    if sys.argv[1:] == ["rpc"]:
+        rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        torch.distributed.rpc.init_rpc(f"process{rank}", rank=rank, world_size=size)
+        if rank == 0:
+            print(train(is_rank=False), torch.distributed.rpc.rpc_sync("process1", torch.add, (torch.ones(1), 1)).item(), flush=True)
+        torch.distributed.rpc.shutdown()
+        sys.exit()
     if sys.argv[1:] in (["spawn"], ["fork"]):
         with tempfile.TemporaryDirectory() as directory:
             torch.multiprocessing.start_processes(spawned, (os.path.join(directory, "store"),), nprocs=2, start_method=sys.argv[1])

@@ -79,6 +79,8 @@ def find_ranks() -> Any:
     """The ranks of this job, found by its own process group where it has one. Collective over them."""
     distributed = _initialized_distributed()
     if distributed is None:
+        if _calls_by_rpc():
+            raise Error("processes that call each other by torch.distributed.rpc do not all train: only those of a process group are observed")
         return ranks(timeout=_SECONDS_TO_MEET)
     rank, size = distributed.get_rank(), distributed.get_world_size()
     if size == 1:
@@ -220,6 +222,11 @@ def _initialized_distributed() -> Any:
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None
     return distributed
+
+
+def _calls_by_rpc() -> bool:
+    rpc = sys.modules.get("torch.distributed.rpc")
+    return rpc is not None and hasattr(rpc, "_is_current_rpc_agent_set") and rpc._is_current_rpc_agent_set()
 
 
 def _free_port() -> int:

@@ -55,6 +55,7 @@ class Observer:
         self._said: List[str] = []
         self._run: Optional[TrainingRun] = None
         self._failed = False
+        self._started_ranks = False
         self._is_on = False
         self._cross_checks = False
         self.stopwatch = Stopwatch()
@@ -169,6 +170,7 @@ class Observer:
         return original(schedule, *args, **kwargs)
 
     def _start_processes(self, original: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
+        self._started_ranks = True
         return original(SpawnedRank(fn, self._config, self._name, self._activations), *args, **kwargs)
 
     def begin_joins(self) -> None:
@@ -234,8 +236,9 @@ class Observer:
     @_hooks.guarded
     def finish(self) -> None:
         """Ends the last iteration, writes and prints what was measured. Collective over the ranks."""
-        if self._run is None and not self._failed and _modules.compiles():
-            self.say("nothing was observed: torch.compile() hides all of the training")
+        if self._run is None and not self._failed and not self._started_ranks:
+            why = "no model ran with gradients here, and no torch.optim.Optimizer stepped; ranks that a Process is are not observed"
+            self.say(f"nothing was observed: {'torch.compile() hides all of the training' if _modules.compiles() else why}")
         if not self.is_on():
             return
         self._recover()
