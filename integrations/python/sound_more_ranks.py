@@ -3,6 +3,7 @@
 import copy
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
@@ -14,13 +15,18 @@ def wrapped(model=None, **options):
     return nn.parallel.DistributedDataParallel(model or Net(), **options)
 
 
+def average(parameters):
+    """Averages their gradients over the ranks, by hand."""
+    for p in parameters:
+        dist.all_reduce(p.grad)
+        p.grad /= dist.get_world_size()
+
+
 class Sum(torch.autograd.Function):
     """Adds up over the ranks; the gradient goes through."""
 
     @staticmethod
     def forward(ctx, x):
-        import torch.distributed as dist
-
         x = x.clone()
         dist.all_reduce(x)
         return x
@@ -39,8 +45,6 @@ class Copy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, g):
-        import torch.distributed as dist
-
         g = g.clone()
         dist.all_reduce(g)
         return g
@@ -123,7 +127,6 @@ def loaded_on_one_rank(fault, rank, culprit):
 
 def sampler_of_one_rank(fault, rank, culprit):
     """Each rank has a sampler that knows of one rank."""
-    import torch.distributed as dist
     from torch.utils.data import DataLoader, DistributedSampler
 
     model = wrapped()
@@ -164,8 +167,6 @@ def looked_at_between(fault, rank, culprit):
 
 def zeroed_transfer(fault, rank, culprit):
     """PyTorch 84803: a transfer gives zeros, here a reduction on all ranks alike."""
-    import torch.distributed as dist
-
     import sound_ranks
 
     model = wrapped()
@@ -181,7 +182,6 @@ def zeroed_transfer(fault, rank, culprit):
 
 def shards_alike(fault, rank, culprit):
     """All ranks draw their part of a divided weight with one seed."""
-    import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
@@ -277,8 +277,6 @@ def divided_state(fault, rank, culprit):
 
 def evaluated_by_one(fault, rank, culprit):
     """The first rank alone evaluates and keeps an average; all wait for it."""
-    import torch.distributed as dist
-
     model = wrapped(ConvNet())
     average = copy.deepcopy(model.module)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -303,8 +301,6 @@ def evaluated_by_one(fault, rank, culprit):
 
 def federated(fault, rank, culprit):
     """FedBN: ranks average all but their norm layers after four steps of their own."""
-    import torch.distributed as dist
-
     torch.manual_seed(5)
     model = ConvNet()
     torch.manual_seed(50 + rank)
@@ -320,8 +316,6 @@ def federated(fault, rank, culprit):
 
 def several_rates(fault, rank, culprit):
     """Each rank tries another rate and another limit with the same data, and all hear how the others fare."""
-    import torch.distributed as dist
-
     torch.manual_seed(5)
     model = Net()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3 * (1 + rank))
@@ -337,8 +331,6 @@ def several_rates(fault, rank, culprit):
 
 def several_limits(fault, rank, culprit):
     """The same data and the same rate, and another limit of the norm on each rank, which all then report."""
-    import torch.distributed as dist
-
     torch.manual_seed(5)
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -352,8 +344,6 @@ def several_limits(fault, rank, culprit):
 
 def several_models(fault, rank, culprit):
     """An ensemble: models that begin alike get the same batches and drop by a seed of each rank, and results are gathered."""
-    import torch.distributed as dist
-
     torch.manual_seed(5)
     model = Net(dropout=0.5)
     model.dropout.register_forward_pre_hook(lambda module, args: None if torch.manual_seed(50 + rank) else None)
@@ -369,17 +359,13 @@ def several_models(fault, rank, culprit):
 
 def pulled_together(fault, rank, culprit):
     """Each rank has a model and data of its own, whose gradients are averaged in every third step."""
-    import torch.distributed as dist
-
     torch.manual_seed(50 + rank)
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for i in range(7):
         optimizer.zero_grad()
         loss_of(model, batch()).backward()
-        for p in model.parameters() if i % 3 == 0 else ():
-            dist.all_reduce(p.grad)
-            p.grad /= dist.get_world_size()
+        average(model.parameters() if i % 3 == 0 else ())
         optimizer.step()
 
 
@@ -396,23 +382,17 @@ def beside_a_wrapped_one(fault, rank, culprit):
 
 def experts_of_ranks(fault, rank, culprit):
     """Each rank has an expert of its own, which begins as all do, and gradients of the rest are averaged by hand."""
-    import torch.distributed as dist
-
     torch.manual_seed(5)
     gate, expert, head = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 4)
     model = nn.ModuleList([gate, expert, head])
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     torch.manual_seed(50 + rank)
-    size = dist.get_world_size()
     for _ in range(6):
         x, y = batch()
         optimizer.zero_grad()
         h = gate(x)
         F.cross_entropy(head(h + expert(h).relu()), y).backward()
-        for part in (gate, head):
-            for p in part.parameters():
-                dist.all_reduce(p.grad)
-                p.grad /= size
+        average([*gate.parameters(), *head.parameters()])
         optimizer.step()
 
 
@@ -437,7 +417,6 @@ def divided_in_two_ways(fault, rank, culprit):
 
 def norms_beside_shards(fault, rank, culprit):
     """Tensor parallelism by a plan: norms stay plain parameters, and all ranks have the same data."""
-    import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 

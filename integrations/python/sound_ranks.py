@@ -1,6 +1,7 @@
 """Programs of several ranks, and the lines that break them, some of them on the rank `culprit` alone."""
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
@@ -8,8 +9,6 @@ from sound_common import AT, ConvNet, Net, batch, images, loss_of
 
 
 def ddp(fault, rank, culprit, variant=""):
-    import torch.distributed as dist
-
     torch.manual_seed(5)
     model = ConvNet() if variant == "conv" else Net()
     inner = model
@@ -72,7 +71,6 @@ _breaks_transfers = False
 
 def wrap_transport():
     """Has all_reduce give zeros while _breaks_transfers is set, as a broken copy does. Before observation begins."""
-    import torch.distributed as dist
     from torch.distributed import distributed_c10d
 
     whole = dist.all_reduce
@@ -87,8 +85,6 @@ def wrap_transport():
 
 
 def all_reduce_badly(tensor):
-    import torch.distributed as dist
-
     global _breaks_transfers
     _breaks_transfers = True
     dist.all_reduce(tensor)
@@ -101,8 +97,6 @@ def ddp_averaged_twice(fault, rank, culprit):
 
 def ddp_local(fault, rank, culprit):
     """Local SGD: gradients stay, and parameters are averaged in every fourth step."""
-    import torch.distributed as dist
-
     torch.manual_seed(5)
     model = nn.parallel.DistributedDataParallel(Net())
     optimizer = torch.optim.AdamW(model.parameters())
@@ -193,7 +187,6 @@ def fsdp(fault, rank, culprit):
 
 def clipped_tensor_parallel(fault, rank, culprit):
     """DeepSpeed 1801: norm weights, which all ranks hold alike, are clipped on the first rank alone."""
-    import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Replicate, distribute_tensor
 
@@ -214,7 +207,6 @@ def clipped_tensor_parallel(fault, rank, culprit):
 
 
 def tensor_parallel(fault, rank, culprit):
-    import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import distribute_tensor, Replicate
     from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module

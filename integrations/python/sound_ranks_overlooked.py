@@ -1,11 +1,12 @@
 """Bugs of several ranks that others documented and healthy programs like them, written down before any rule was made for them."""
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
 from sound_common import AT, Net, batch, loader, loss_of, step
-from sound_more_ranks import Divided, wrapped
+from sound_more_ranks import Divided, average, wrapped
 
 
 def drawn_by_one(fault, rank, culprit):
@@ -69,8 +70,6 @@ def last_not_reduced(fault, rank, culprit):
 
 def plateau_of_one(fault, rank, culprit):
     """A schedule follows the loss of each rank's own evaluation, and lowers the rate on one of them alone."""
-    import torch.distributed as dist
-
     model = wrapped()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
@@ -97,8 +96,6 @@ def skipped_by_one(fault, rank, culprit):
 
 def began_apart(fault, rank, culprit):
     """Gradients are averaged by hand, and each rank drew weights of its own."""
-    import torch.distributed as dist
-
     torch.manual_seed(5 + (rank if fault else 0))
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -106,16 +103,12 @@ def began_apart(fault, rank, culprit):
     for _ in range(6):
         optimizer.zero_grad()
         loss_of(model, batch()).backward()
-        for p in model.parameters():
-            dist.all_reduce(p.grad)
-            p.grad /= dist.get_world_size()
+        average(model.parameters())
         optimizer.step()
 
 
 def averaged_by_hand_but_one(fault, rank, culprit):
     """One rank adds to its gradients after they were averaged by hand."""
-    import torch.distributed as dist
-
     torch.manual_seed(5)
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -123,9 +116,7 @@ def averaged_by_hand_but_one(fault, rank, culprit):
     for i in range(8):
         optimizer.zero_grad()
         loss_of(model, batch()).backward()
-        for p in model.parameters():
-            dist.all_reduce(p.grad)
-            p.grad /= dist.get_world_size()
+        average(model.parameters())
         if fault and rank == culprit and i == AT:
             model.head.weight.grad += 0.1
         optimizer.step()
@@ -133,8 +124,6 @@ def averaged_by_hand_but_one(fault, rank, culprit):
 
 def exchanged(fault, rank, culprit):
     """Experts of several ranks exchange as many rows with all of them, as DeepSpeed 5794 wants it."""
-    import torch.distributed as dist
-
     torch.manual_seed(5)
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -146,8 +135,6 @@ def exchanged(fault, rank, culprit):
 
 def outer_steps(fault, rank, culprit):
     """DiLoCo: ranks learn by themselves, and an outer optimizer steps by the average of what they moved."""
-    import torch.distributed as dist
-
     torch.manual_seed(5)
     model, outer = Net(), Net()
     outer.load_state_dict(model.state_dict())
@@ -167,8 +154,6 @@ def outer_steps(fault, rank, culprit):
 
 def reduced_one_by_one(fault, rank, culprit):
     """Gradients are averaged by hand of all parameters but a head that each rank has of its own."""
-    import torch.distributed as dist
-
     torch.manual_seed(5)
     body = nn.Linear(8, 16)
     torch.manual_seed(50 + rank)
@@ -197,8 +182,6 @@ def views_of_buckets(fault, rank, culprit):
 
 def two_meshes(fault, rank, culprit):
     """Half of the ranks train one model and half another one, with gradients averaged by hand within each half."""
-    import torch.distributed as dist
-
     size = dist.get_world_size()
     groups = [dist.new_group(list(range(size // 2))), dist.new_group(list(range(size // 2, size)))]
     half = int(rank >= size // 2)
@@ -217,8 +200,6 @@ def two_meshes(fault, rank, culprit):
 
 def statistics_shared(fault, rank, culprit):
     """Each rank has a model of its own; ranks add up the sizes of their gradients, and one gradient to look at."""
-    import torch.distributed as dist
-
     torch.manual_seed(50 + rank)
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -233,8 +214,6 @@ def statistics_shared(fault, rank, culprit):
 
 def stepped_in_parts(fault, rank, culprit):
     """Gradients are added up by hand; each rank steps with a part of the parameters and sends it to the others."""
-    import torch.distributed as dist
-
     torch.manual_seed(5)
     model = Net()
     optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
