@@ -104,6 +104,8 @@ void WriteRun(const std::string& run_dir, const std::vector<std::string>& ranks)
           log.BeginIteration(std::stoll(word.substr(1)));
         } else if (word == ">") {
           is_output = true;
+        } else if (word[0] == '=') {
+          op.argument = word.substr(1);
         } else if (op.name.empty()) {
           const char mark = word.back();
           op.role = mark == '!'   ? OpRole::kUpdate

@@ -56,7 +56,7 @@ class HandWritten {
 // Writes a run directory, of each rank a text: "fc1:linear 10 20 > 30; adam! 30 > 31; @10; all_reduce& 1 ? >
 // 2". The module may come before an operation's name, which ends in ! for an update, & for a collective or ^
 // for a load. A number stands for a tensor of four elements that begins with it, ~30 for one in which
-// the elements of 30 are in another order, ? for one that cannot be read.
+// the elements of 30 are in another order, ? for one that cannot be read; =up is an argument that is none.
 // @10 begins iteration 10; without one the first is iteration 0.
 void WriteRun(const std::string& run_dir, const std::vector<std::string>& ranks);
 

@@ -84,6 +84,9 @@ TEST_F(OriginOfHandWrittenLogs, WhatIsNamedIsWhatMadeIt) {
             "OPERATION h alone in 0 on 0: input0; only the reference runs it; hk reads what no operation "
             "that was logged wrote as input0"},
            {{"it 10 > 30 5"}, {"it 10 > 30 6"}, "OPERATION it in 0 on 0: output1; "},
+           {{"it =up 10 > 30"},
+            {"it =down 10 > 31"},
+            "OPERATION it in 0 on 0: output0; its arguments are argument1=down instead of argument1=up"},
            {{"it 10 > nan"}, {"it 10 > 30"}, "OPERATION it in 0 on 0: output0; "},
            {{"it 10 > inf"}, {"it 10 > nan"}, "OPERATION it in 0 on 0: output0; "},
            // Of inserted operations the first is named, of missing ones the last.

@@ -480,9 +480,13 @@ class Oracle {
   std::map<std::tuple<std::string, std::string, int>, std::vector<float>> gains_;
 };
 
-class OriginAmongPerturbed : public OriginOfHandWrittenLogs {};
+// Returns what is named of an operation.
+auto WhatOf(const OriginVerdict& verdict) {
+  return std::make_tuple(verdict.kind(), verdict.iteration(), verdict.operation(), verdict.module(),
+                         verdict.tensor());
+}
 
-TEST_F(OriginAmongPerturbed, OfRandomRunsIsWhatThePageSays) {
+TEST_F(OriginOfHandWrittenLogs, OfRandomRunsIsWhatThePageSays) {
   Random random(1);
   std::set<std::string> seen;
   int num_kept_increments = 0;
@@ -521,13 +525,9 @@ TEST_F(OriginAmongPerturbed, OfRandomRunsIsWhatThePageSays) {
       if (!found.doubt.empty()) (first == nullptr ? doubts : notes).push_back(found.doubt);
       if (first == nullptr) continue;
       const double times = first->named->relative_difference() / first->named->explained();
-      const bool is_same = found.named && found.named->kind() == first->named->kind() &&
-                           found.named->iteration() == first->named->iteration() &&
-                           found.named->tensor() == first->named->tensor() &&
-                           found.named->operation() == first->named->operation() &&
-                           found.named->module() == first->named->module();
-      if (is_same || (first->tensor.second && first->named->explained() > 0 &&
-                      oracle.TimesExplained(rank, *first) >= times / 2))
+      if ((found.named && WhatOf(*found.named) == WhatOf(*first->named)) ||
+          (first->tensor.second && first->named->explained() > 0 &&
+           oracle.TimesExplained(rank, *first) >= times / 2))
         named.push_back(rank);
     }
     const bool cannot_judge = first == nullptr && 10 * num_not_judged > verdict->num_compared();
@@ -562,11 +562,7 @@ TEST_F(OriginAmongPerturbed, OfRandomRunsIsWhatThePageSays) {
     seen.insert(absl::StrCat(expected.operation(), " ", expected.kind(),
                              expected.of_increment() ? " increment" : "",
                              first->tensor.second ? "" : " input", named.size() > 1 ? " on ranks" : ""));
-    EXPECT_EQ(verdict->kind(), expected.kind()) << text;
-    EXPECT_EQ(verdict->operation(), expected.operation()) << text;
-    EXPECT_EQ(verdict->module(), expected.module()) << text;
-    EXPECT_EQ(verdict->iteration(), expected.iteration()) << text;
-    EXPECT_EQ(verdict->tensor(), expected.tensor()) << text;
+    EXPECT_EQ(WhatOf(*verdict), WhatOf(expected)) << text;
     EXPECT_EQ(verdict->of_increment(), expected.of_increment()) << text;
     // Elements that were kept tell more exactly by how much, over the norm of the reference.
     const bool is_kept = expected.module() == "kept" && !expected.of_increment();
