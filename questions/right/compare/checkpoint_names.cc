@@ -112,7 +112,6 @@ std::vector<Unwrapped> Unwrap(const Value& weights) {
 
 // Takes prefixes from the weights of both sides, as few as make the most names agree.
 void AlignWeights(Value* reference, Value* current, std::vector<std::string>* notes) {
-  if (NamesOf(*reference) == NamesOf(*current)) return;
   std::vector<Unwrapped> references = Unwrap(*reference), currents = Unwrap(*current);
   size_t best_reference = 0, best_current = 0;
   int64_t most = 0;

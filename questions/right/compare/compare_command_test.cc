@@ -1,5 +1,6 @@
 #include "ott/questions/right/compare/compare_command.h"
 
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <utility>
@@ -73,6 +74,8 @@ TEST(CompareCommand, EachFlagChangesWhatIsEqual) {
   const std::string swapped = write("swapped", ValueMap{{"w", tensor(two)}, {"v", tensor(two)}});
   EXPECT_EQ(exit_code({a, swapped}), 0);
   EXPECT_EQ(exit_code({a, swapped, "--order"}), 1);
+  std::filesystem::copy(a, swapped + "/attempt_2", std::filesystem::copy_options::recursive);
+  EXPECT_THAT(run({a, swapped}).second, HasSubstr("ott compare: " + swapped));
   const std::string text = write("text", ValueMap{{"note", "same"}}),
                     same = write("same", ValueMap{{"note", "same"}}),
                     other = write("other", ValueMap{{"note", "other"}});
