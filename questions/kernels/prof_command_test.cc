@@ -53,6 +53,8 @@ TEST(ProfCommand, PrintsTheKernelsOfTheRankThatIsNamed) {
           R"({"op":"mm","count":1,"sil":1900000,"share":32.203,"mean":1900000,"min":1900000,"max":1900000,"tc":0,)"
           R"("flops":12000000,"bytes":440000,"tflops":0.0063158,"gbps":0.23158,"known":100,"gap":0})"
           "\n"));
+  EXPECT_THAT(prof({"prof", run, "--gpu", "none"}),
+              testing::Pair(2, testing::HasSubstr("ott prof: no peaks of a GPU 'none'; there are ")));
   // 2^32 + 1 is not rank 1.
   EXPECT_EQ(
       prof({"prof", run, "--ranks", "4294967297"}),

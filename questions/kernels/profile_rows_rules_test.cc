@@ -40,6 +40,7 @@ const TracedCollective kCollectives[] = {
     {{"allreduce", "float32", "", "", "", 100, 100, 4}, 75, 400, 600},
     {{"allreduce", "float32", "", "", "", 3, 3, 1}, 0, 12, 0},
     {{"allreduce", "float32", "", "", "", 3, 3, -1}, NAN, 12, NAN},
+    {{"allreduce", "float32", "", "", "", 3, 3, 0}, NAN, 12, NAN},
     {{"broadcast", "", "", "", "", -1, 7, 2}, 0, NAN, NAN},
     // The message is what all ranks have together, though only a rank's part is told.
     {{"allgather", "float16", "", "", "", 7, -1, 4}, 0, 56, 42},

@@ -20,7 +20,6 @@
 #include "ott/questions/kernels/capture_for_test.h"
 #include "ott/questions/kernels/prof_table.h"
 #include "ott/questions/kernels/profile_reader.h"
-#include "ott/questions/kernels/summary.h"
 
 namespace ott::kernels {
 namespace {
@@ -92,19 +91,8 @@ TEST(ProfTable, PyProfsColumnsOfALinearLayer) {
       "6 - - 11 - - - - - - frobnicate_kernel,_\"quoted\" - 500 na 0 7 585,1,1 256,1,1\n");
 }
 
-TEST(ProfTable, EachGradientsKernelHasItsFlopsAndTheOthersHaveNone) {
-  EXPECT_EQ(Table().Write("idx,flops,bytes,tflops,gbps,ai"),
-            "idx flops bytes tflops gbps ai\n"
-            "1 524288 28672 0.47663 26.065 18.286\n"
-            "2 - - - - -\n"
-            "3 524288 28672 0.26214 14.336 18.286\n"
-            "4 524288 28672 0.52429 28.672 18.286\n"
-            "5 - - - - -\n"
-            "6 na na na na na\n");
-}
-
 TEST(ProfTable, OursAreRoofShareLatencyGapPhaseAndJoin) {
-  // V100: 125 TFLOP/s and 900 GB/s, of which 28.672 GB/s are 3.2 %.
+  // Each gradient's kernel has its FLOPs. V100: 125 TFLOP/s and 900 GB/s, of which 28.672 GB/s are 3.2 %.
   EXPECT_EQ(Table().Write("idx,rank,phase,share,peak,roof,latency,gap,join"),
             "idx rank phase share peak roof latency gap join\n"
             "1 3 training 13.158 2.8962 memory 850 - op\n"
@@ -113,16 +101,6 @@ TEST(ProfTable, OursAreRoofShareLatencyGapPhaseAndJoin) {
             "4 3 training 13.158 3.1858 memory 4680 0 op\n"
             "5 3 training 39.474 - - 5670 0 op\n"
             "6 3 - 6.5789 na na 8300 0 no_range\n");
-}
-
-TEST(Summary, GpusAreIdleWhileNoneOfTheirStreamsWorks) {
-  CaptureSql sql;
-  for (const int64_t start : {1'000'000, 3'000'000}) {
-    for (const int64_t stream : {1, 2}) sql.Kernel(1, 11, -1, start, 1'000'000, "kernel", start + stream);
-  }
-  const Table table(sql);
-  EXPECT_THAT(Summarize(ProfileRows(table.profile, table.join, std::nullopt), {}),
-              HasSubstr("on 1 GPU, 4 ms of GPU time within 3 ms; GPUs idle 33.3 % of the time"));
 }
 
 // Texts of any length and bytes, numbers, and what is not there or not known.
@@ -225,6 +203,10 @@ TEST(ProfTable, FiltersSortsAndGroups) {
     options.sort = sort;
     EXPECT_EQ(Table().Write(options), "idx sil share\n5 3000 50\n3 2000 33.333\n") << sort;
   }
+  options = {};
+  options.columns = "idx,flops";
+  options.sort = "flops";
+  EXPECT_EQ(Table().Write(options), "idx flops\n1 524288\n3 524288\n4 524288\n6 na\n2 -\n5 -\n");
   options = {};
   options.ranks = {2};
   options.columns = "idx";

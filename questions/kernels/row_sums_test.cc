@@ -231,13 +231,15 @@ TEST(Summary, IsOfAllRowsThatPassTheFilters) {
     const AnyRows any(random);
     ProfTableOptions options;
     if (random() % 3 == 0) options.op = "mm";
+    if (random() % 8 == 0) options.phase = "x";
     if (random() % 3 == 0) options.limit = 1;
     std::vector<KernelRow> rows;
     for (const KernelRow& row : any.rows) {
-      if (options.op.empty() || row.op == options.op) rows.push_back(row);
+      if ((options.op.empty() || row.op == "mm") && (options.phase.empty() || row.phase == "x"))
+        rows.push_back(row);
     }
-    ASSERT_EQ(Summarize(any, options),
-              SummaryByDefinition(rows, options.op.empty(), options.limit == 1 ? 1 : 10));
+    ASSERT_EQ(Summarize(any, options), SummaryByDefinition(rows, options.op.empty() && options.phase.empty(),
+                                                           options.limit == 1 ? 1 : 10));
   }
 }
 
