@@ -155,6 +155,8 @@ TEST_F(CheckReplicasOfRunTest, ARankWithoutAManifestOrWithACutDumpIsNamedAndNotB
   EXPECT_THAT(verdicts[0].reason(), HasSubstr("is not there, and other ranks' dumps have one"));
   EXPECT_EQ(verdicts[1].outcome(), DIFFERENT);
   EXPECT_THAT(verdicts[1].reason(), HasSubstr("tensors.json"));
+  for (const int rank : {0, 1}) std::filesystem::remove(Dump(rank, 0) + "/manifest.json");
+  EXPECT_EQ(Check("weights")[0].outcome(), BITWISE_EQUAL) << "no dump is ours";
 }
 
 TEST_F(CheckReplicasOfRunTest, ADumpThatLinksToThatOfAnotherRankIsNoPass) {
