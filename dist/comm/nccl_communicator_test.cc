@@ -32,28 +32,22 @@ const CountedCommunicator::Count& Messages() {
 
 // NCCL takes ranks with one device and one host for a mistake. With names of their own they look like ranks
 // of different hosts, and talk over sockets.
-absl::StatusOr<std::unique_ptr<NcclCommunicator>> CreateOnSharedDevice() {
+std::unique_ptr<NcclCommunicator> CreateOnSharedDevice() {
   setenv("NCCL_HOSTID", ("rank" + std::to_string(TestRanks().rank())).c_str(), 1);
   setenv("NCCL_SOCKET_IFNAME", "lo", 1);
   setenv("NCCL_IB_DISABLE", "1", 1);
-  auto control = TestRanks().Split(0, 0, ForTests());
-  if (!control.ok()) return control.status();
-  return CreateNcclCommunicator(std::make_shared<CountedCommunicator>(*std::move(control), Messages()),
-                                NcclOptions());
+  auto control = std::make_shared<CountedCommunicator>(*TestRanks().Split(0, 0, ForTests()), Messages());
+  return *CreateNcclCommunicator(std::move(control), NcclOptions());
 }
 
 // One for all tests but those of conformance, some of which end it.
-absl::StatusOr<std::unique_ptr<NcclCommunicator>>& Nccl() {
+NcclCommunicator& Nccl() {
   static auto& communicator = *new auto(CreateOnSharedDevice());
-  return communicator;
+  return *communicator;
 }
 
 struct NcclRanks {
-  static void OnAllRanks(const std::function<void(Communicator&)>& body) {
-    const auto nccl = CreateOnSharedDevice();
-    ASSERT_TRUE(nccl.ok()) << nccl.status();
-    body(**nccl);
-  }
+  static void OnAllRanks(const std::function<void(Communicator&)>& body) { body(*CreateOnSharedDevice()); }
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Nccl, CommunicatorConformance, NcclRanks);
@@ -61,13 +55,12 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Nccl, CommunicatorConformance, NcclRanks);
 // In a job whose only fabric is NCCL, the unique id was handed out, and control rests.
 TEST(NcclCommunicator, CollectivesOfHostBytesSendNoMessage) {
   const auto nccl = CreateOnSharedDevice();
-  ASSERT_TRUE(nccl.ok()) << nccl.status();
-  const auto rank = (*nccl)->rank();
-  const auto size = static_cast<size_t>((*nccl)->size());
+  const auto rank = nccl->rank();
+  const auto size = static_cast<size_t>(nccl->size());
   const int64_t before = *Messages();
-  const auto group = (*nccl)->Split(0, 0, ForTests());
+  const auto group = nccl->Split(0, 0, ForTests());
   ASSERT_TRUE(group.ok()) << group.status();
-  for (Communicator* const ranks : {static_cast<Communicator*>(nccl->get()), group->get()}) {
+  for (Communicator* const ranks : {static_cast<Communicator*>(nccl.get()), group->get()}) {
     // Around the sizes of the blocks, each rank another one.
     for (const size_t of_all : {0, 1, 37, 38, 16384 + 37, 16384 + 38, 100000}) {
       const auto bytes = [&](size_t of) { return std::string(of_all + of, static_cast<char>('a' + of)); };
@@ -86,42 +79,40 @@ TEST(NcclCommunicator, CollectivesOfHostBytesSendNoMessage) {
     EXPECT_EQ(value, static_cast<double>(size * (size - 1)) / 2);
   }
   // Ranks that differ in what they call are told by it, too.
-  EXPECT_EQ(rank == 0 ? absl::IsInternal((*nccl)->Barrier(ForTests()))
-                      : absl::IsInternal((*nccl)->AllGather("", ForTests()).status()),
+  EXPECT_EQ(rank == 0 ? absl::IsInternal(nccl->Barrier(ForTests()))
+                      : absl::IsInternal(nccl->AllGather("", ForTests()).status()),
             size > 1);
-  EXPECT_TRUE((*nccl)->Barrier(ForTests()).ok());
+  EXPECT_TRUE(nccl->Barrier(ForTests()).ok());
   EXPECT_EQ(*Messages(), before);
   EXPECT_EQ((*group)->size(), static_cast<int>(size));
 }
 
 TEST(NcclCommunicator, WhereARankIsLateMessagesNameItAndGoOn) {
   const auto nccl = CreateOnSharedDevice();
-  ASSERT_TRUE(nccl.ok()) << nccl.status();
-  const int late = (*nccl)->size() - 1;
+  const int late = nccl->size() - 1;
   if (late == 0) return;
   const int64_t before = *Messages();
-  if ((*nccl)->rank() == late) {
+  if (nccl->rank() == late) {
     ASSERT_TRUE(TestRanks().Receive(0, 17, ForTests()).ok());
     // It hears at once that the others have given NCCL up.
     const auto begin = std::chrono::steady_clock::now();
-    EXPECT_TRUE((*nccl)->GatherAvailable(0, "late", ForTests()).ok());
+    EXPECT_TRUE(nccl->GatherAvailable(0, "late", ForTests()).ok());
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
   } else {
-    const auto parts =
-        (*nccl)->GatherAvailable(0, "in time", Deadline::After(std::chrono::milliseconds(1500)));
+    const auto parts = nccl->GatherAvailable(0, "in time", Deadline::After(std::chrono::milliseconds(1500)));
     ASSERT_TRUE(parts.ok()) << parts.status();
-    if ((*nccl)->rank() == 0) {
+    if (nccl->rank() == 0) {
       EXPECT_THAT(std::string((*parts)[late].status().message()),
                   testing::HasSubstr(absl::StrCat("nothing from rank ", late)));
       for (int rank = 0; rank < late; ++rank) EXPECT_EQ((*parts)[rank].value(), "in time");
       ASSERT_TRUE(TestRanks().Post(late, 17, "come").ok());
     }
   }
-  const auto all = (*nccl)->AllGather("again", ForTests());
+  const auto all = nccl->AllGather("again", ForTests());
   ASSERT_TRUE(all.ok()) << all.status();
   EXPECT_THAT(*all, testing::Each(testing::StrEq("again")));
   EXPECT_GT(*Messages(), before);
-  const absl::Status ended = (*nccl)->AreEqual({1}, ForTests()).status();
+  const absl::Status ended = nccl->AreEqual({1}, ForTests()).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(ended)) << ended;
   EXPECT_THAT(std::string(ended.message()), testing::HasSubstr("ncclAllGather"));
 }
@@ -129,15 +120,14 @@ TEST(NcclCommunicator, WhereARankIsLateMessagesNameItAndGoOn) {
 // If a rank has found all to be well that another one gave up, each goes on at its own deadline.
 TEST(NcclCommunicator, ARankThatEndedNcclAloneIsMetByTheOthersInTheNextCollective) {
   const auto nccl = CreateOnSharedDevice();
-  ASSERT_TRUE(nccl.ok()) << nccl.status();
-  if ((*nccl)->size() == 1) return;
-  const bool ends_it = (*nccl)->rank() == (*nccl)->size() - 1;
+  if (nccl->size() == 1) return;
+  const bool ends_it = nccl->rank() == nccl->size() - 1;
   if (ends_it) {
-    EXPECT_FALSE((*nccl)->AreEqual({1}, Soon()).ok());
-    EXPECT_TRUE(absl::IsFailedPrecondition((*nccl)->AreEqual({1}, Soon()).status()));
+    EXPECT_FALSE(nccl->AreEqual({1}, Soon()).ok());
+    EXPECT_TRUE(absl::IsFailedPrecondition(nccl->AreEqual({1}, Soon()).status()));
   }
   for (int i = 0; i < 3; ++i) {
-    const auto all = (*nccl)->AllGather(absl::StrCat(i), ForTests());
+    const auto all = nccl->AllGather(absl::StrCat(i), ForTests());
     ASSERT_TRUE(all.ok()) << all.status();
     EXPECT_THAT(*all, testing::Each(absl::StrCat(i)));
   }
@@ -167,8 +157,7 @@ class DeviceFloats {
 };
 
 TEST(NcclCommunicator, ReducesInDeviceMemory) {
-  ASSERT_TRUE(Nccl().ok()) << Nccl().status();
-  NcclCommunicator& nccl = **Nccl();
+  NcclCommunicator& nccl = Nccl();
   const auto rank = static_cast<float>(nccl.rank());
   const auto size = static_cast<float>(nccl.size());
   DeviceFloats values({rank, 1.5f, -rank});
@@ -181,8 +170,7 @@ TEST(NcclCommunicator, ReducesInDeviceMemory) {
 }
 
 TEST(NcclCommunicator, BroadcastsInDeviceMemory) {
-  ASSERT_TRUE(Nccl().ok()) << Nccl().status();
-  NcclCommunicator& nccl = **Nccl();
+  NcclCommunicator& nccl = Nccl();
   DeviceFloats values({static_cast<float>(nccl.rank()), 0.25f * static_cast<float>(nccl.rank())});
   const int root = nccl.size() - 1;
   ASSERT_TRUE(nccl.BroadcastOnDevice(root, values.data(), 2 * sizeof(float), nullptr, ForTests()).ok());
@@ -191,8 +179,7 @@ TEST(NcclCommunicator, BroadcastsInDeviceMemory) {
 }
 
 TEST(NcclCommunicator, AreEqualTellsWhetherAllRanksBroughtTheSame) {
-  ASSERT_TRUE(Nccl().ok()) << Nccl().status();
-  NcclCommunicator& nccl = **Nccl();
+  NcclCommunicator& nccl = Nccl();
   const auto rank = static_cast<uint64_t>(nccl.rank());
   const std::vector<uint64_t> same = {0, 1, ~uint64_t{0}, uint64_t{1} << 63};
   EXPECT_TRUE(nccl.AreEqual(same, ForTests()).value());
@@ -210,8 +197,7 @@ std::vector<std::string> Gather(NcclCommunicator& nccl, const std::string& bytes
 }
 
 TEST(NcclCommunicator, GathersBytesOfWhateverSizeAtRankZero) {
-  ASSERT_TRUE(Nccl().ok()) << Nccl().status();
-  NcclCommunicator& nccl = **Nccl();
+  NcclCommunicator& nccl = Nccl();
   for (const size_t size : {0, 1, 16376, 16384, 131064, 131065, 400000, 5}) {
     const auto bytes = [&](int rank) {
       return std::string(size * static_cast<size_t>(rank + 1) / static_cast<size_t>(nccl.size()),
@@ -226,8 +212,7 @@ TEST(NcclCommunicator, GathersBytesOfWhateverSizeAtRankZero) {
 }
 
 TEST(NcclCommunicator, AGatherHoldsNobodyWhoComesFirst) {
-  ASSERT_TRUE(Nccl().ok()) << Nccl().status();
-  NcclCommunicator& nccl = **Nccl();
+  NcclCommunicator& nccl = Nccl();
   Gather(nccl, "");  // which connects the ranks
   const int late = nccl.size() - 1;
   if (nccl.rank() == late && late > 0) {
@@ -245,27 +230,23 @@ TEST(NcclCommunicator, AGatherHoldsNobodyWhoComesFirst) {
 
 // Ranks look at different moments, and could not begin again at the same.
 TEST(NcclCommunicator, WithoutWaitingBytesThatAreMoreThanAnyBeforeComeTheNextTime) {
-  auto control = TestRanks().Split(0, 0, ForTests());
-  ASSERT_TRUE(control.ok()) << control.status();
-  const auto nccl = CreateNcclCommunicator(*std::move(control), NcclOptions());
-  ASSERT_TRUE(nccl.ok()) << nccl.status();
-  const bool is_last = (*nccl)->rank() + 1 == (*nccl)->size();
+  const auto nccl = CreateOnSharedDevice();
+  const bool is_last = nccl->rank() + 1 == nccl->size();
   for (const size_t expected : {0, 200000}) {
     ASSERT_TRUE(
-        (*nccl)->BeginGather(std::string(is_last ? 200000 : 10, 'x'), /*all_wait=*/false, ForTests()).ok());
-    const auto gathered = (*nccl)->TakeGathered(ForTests(), ForTests());
+        nccl->BeginGather(std::string(is_last ? 200000 : 10, 'x'), /*all_wait=*/false, ForTests()).ok());
+    const auto gathered = nccl->TakeGathered(ForTests(), ForTests());
     ASSERT_TRUE(gathered.ok()) << gathered.status();
-    if ((*nccl)->rank() != 0) continue;
+    if (nccl->rank() != 0) continue;
     EXPECT_EQ((*gathered)->back().size(), expected);
-    if ((*nccl)->size() > 1) {
+    if (nccl->size() > 1) {
       EXPECT_EQ((*gathered)->front().size(), 10u);
     }
   }
 }
 
 TEST(NcclCommunicator, AGatherThatNobodyTookIsDropped) {
-  ASSERT_TRUE(Nccl().ok()) << Nccl().status();
-  NcclCommunicator& nccl = **Nccl();
+  NcclCommunicator& nccl = Nccl();
   ASSERT_TRUE(nccl.BeginGather("dropped", /*all_wait=*/false, ForTests()).ok());
   const std::vector<std::string> gathered = Gather(nccl, "taken");
   if (nccl.rank() == 0) {
@@ -274,8 +255,7 @@ TEST(NcclCommunicator, AGatherThatNobodyTookIsDropped) {
 }
 
 TEST(NcclCommunicator, ThreadsMayCallItAtOnceAndKeepTheirDevices) {
-  ASSERT_TRUE(Nccl().ok()) << Nccl().status();
-  NcclCommunicator& nccl = **Nccl();
+  NcclCommunicator& nccl = Nccl();
   int num_devices = 0;
   ASSERT_EQ(cudaGetDeviceCount(&num_devices), cudaSuccess);
   const auto compare = [&] {
@@ -339,24 +319,20 @@ TEST(NcclCommunicator, WhateverOfCudaFailsIsToldAndNothingStaysBehind) {
 // The stand-in makes this error if OTT_NCCL_FAIL asks for it.
 TEST(NcclCommunicator, AnAsynchronousErrorIsToldAndAborts) {
   if (std::getenv("OTT_NCCL_FAIL") == nullptr) GTEST_SKIP() << "only with OTT_NCCL_FAIL";
-  auto control = TestRanks().Split(0, 0, ForTests());
-  ASSERT_TRUE(control.ok()) << control.status();
-  const auto nccl = CreateNcclCommunicator(*std::move(control), NcclOptions());
-  ASSERT_TRUE(nccl.ok()) << nccl.status();
-  const absl::Status status = (*nccl)->AreEqual({1}, Soon()).status();
-  if ((*nccl)->rank() == 0) {
+  const auto nccl = CreateOnSharedDevice();
+  const absl::Status status = nccl->AreEqual({1}, Soon()).status();
+  if (nccl->rank() == 0) {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
     EXPECT_THAT(std::string(status.message()), testing::HasSubstr("remote process exited"));
   } else {
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
   }
-  EXPECT_EQ((*nccl)->AreEqual({1}, Soon()).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(nccl->AreEqual({1}, Soon()).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 // The last: an aborted communicator is of no use any more.
 TEST(NcclCommunicator, AMissingRankCostsTheDeadlineAndAborts) {
-  ASSERT_TRUE(Nccl().ok()) << Nccl().status();
-  NcclCommunicator& nccl = **Nccl();
+  NcclCommunicator& nccl = Nccl();
   if (nccl.size() == 1) return;
   DeviceFloats values({1.0f});
   if (nccl.rank() != 0) {

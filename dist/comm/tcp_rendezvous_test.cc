@@ -64,19 +64,6 @@ void ExpectError(const absl::Status& status, absl::StatusCode code,
   EXPECT_THAT(std::string(status.message()), message);
 }
 
-TEST(TcpRendezvous, RanksFindEachOtherInAnyOrder) {
-  const int port = FreePort();
-  const Ranks ranks = Create({Options(port, 2, 3), Options(port, 0, 3), Options(port, 1, 3)});
-  std::vector<std::thread> threads;
-  for (const auto& rank : ranks) {
-    ASSERT_TRUE(rank.ok()) << rank.status();
-    threads.emplace_back([&rank] { EXPECT_TRUE((*rank)->Barrier(Deadline::After(seconds(30))).ok()); });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ((*ranks[0])->rank(), 2);
-  EXPECT_EQ((*ranks[0])->size(), 3);
-}
-
 TEST(TcpRendezvous, MessagesOfAnySizeArriveThoughNothingFollows) {
   const int port = FreePort();
   const Ranks ranks = Create({Options(port, 0, 2), Options(port, 1, 2)});
