@@ -12,7 +12,6 @@ WorkerThread::~WorkerThread() {
     ends_ = true;
   }
   changed_.notify_one();
-  thread_.Join();
 }
 
 std::future<absl::Status> WorkerThread::Run(std::function<absl::Status()> task) {

@@ -37,7 +37,7 @@ class WorkerThread {
   std::condition_variable changed_;
   std::deque<std::packaged_task<absl::Status()>> tasks_;  // guarded by mutex_
   bool ends_ = false;                                     // guarded by mutex_
-  ThreadGroup thread_;
+  ThreadGroup thread_;                                    // joined before what it uses is destroyed
   const bool has_thread_;
 };
 
