@@ -76,7 +76,7 @@ TEST(SteadyTime, TheIntervalHoldsTheTruthAsOftenAsItSays) {
   EXPECT_GT(held, 0.93 * kRuns);
 }
 
-TEST(PersistentExcess, IsTestedOnOneSide) {
+TEST(PersistentExcess, IsTestedOnOneSideAndOfSeveralTestsAtTheLevelOfOne) {
   Excess excess;
   excess.among_processes.standard_error = 2;
   excess.among_processes.degrees_of_freedom = 5;
@@ -85,6 +85,11 @@ TEST(PersistentExcess, IsTestedOnOneSide) {
     EXPECT_NEAR(excess.PValue(), level, 1e-9);
     excess.among_processes.value *= -1;
     EXPECT_NEAR(excess.PValue(), 1 - level, 1e-9);
+  }
+  excess.among_processes.value = 0;
+  for (const int num_tests : {1, 6}) {
+    excess.num_tests = num_tests;
+    EXPECT_NEAR(excess.Detectable(0.01), 2 * (StudentTQuantile(1 - 0.01 / num_tests, 5) + 0.84), 1e-9);
   }
 }
 
@@ -166,17 +171,6 @@ TEST(PersistentExcess, OnACpuOfAMomentIsNoneThatADisturbanceOrASlowdownExplains)
   EXPECT_LT(p_value(0.2, 10), 1e-3);
 }
 
-TEST(PersistentExcess, OfManyThatDifferIsMeasuredByWhatTheyDifferBy) {
-  std::vector<ProcessTime> alike;
-  std::vector<ProcessTime> uneven;
-  for (int i = 0; i < 64; ++i) {
-    alike.push_back(Computing(5e-3 * (1 + 0.002 * (i % 7 - 3))));
-    uneven.push_back(Computing(5e-3 * (1 + 0.1 * (i % 7 - 3))));
-  }
-  EXPECT_LT(ExcessOver(alike, Computing(6e-3)).PValue(), 1e-6);
-  EXPECT_GT(ExcessOver(uneven, Computing(6e-3)).PValue(), 0.01);
-}
-
 // On a CPU, in phases that all processes have: of each iteration, how long it takes this one.
 ProcessTime InPhases(const std::function<double(int)>& seconds, int seed, bool has_phases = true) {
   std::mt19937_64 phases(7);
@@ -239,15 +233,6 @@ TEST(PersistentExcess, OfAPartOfTheRunIsFoundWhereItBegins) {
   EXPECT_LT(excess.PValue(), 1e-3);
   EXPECT_NEAR(excess.begin, 100 / 300.0, 0.04);
   EXPECT_NEAR(excess.end, 220 / 300.0, 0.04);
-}
-
-TEST(PersistentExcess, OfSeveralTestsIsFoundAtTheLevelOfOne) {
-  Excess excess;
-  excess.among_processes = {0, 1e-3, 12};
-  const double alone = excess.Detectable(0.01 / 6);
-  excess.num_tests = 6;
-  EXPECT_NEAR(excess.Detectable(0.01), alone, 1e-12);
-  EXPECT_NEAR(alone, (StudentTQuantile(1 - 0.01 / 6, 12) + 0.84) * 1e-3, 1e-12);
 }
 
 }  // namespace

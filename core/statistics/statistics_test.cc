@@ -52,14 +52,6 @@ TEST(Location, MedianIsTheMiddleOrBetweenTheTwoInTheMiddle) {
   EXPECT_NEAR(MedianAbsoluteDeviation({1, 2, 3, 4, 1e9}), 1.4826, 1e-12);
 }
 
-TEST(Location, SpreadOfNormalSamplesIsTheirStandardDeviation) {
-  std::mt19937_64 random(1);
-  std::normal_distribution<double> normal(10, 3);
-  std::vector<double> samples(20000);
-  for (double& sample : samples) sample = normal(random);
-  EXPECT_NEAR(MedianAbsoluteDeviation(samples), 3, 0.1);
-}
-
 // Hours of sleep gained with two drugs (Student 1908); R's t.test() of them is quoted below.
 const std::vector<double> kFirstDrug = {0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0};
 const std::vector<double> kSecondDrug = {1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4};
@@ -344,7 +336,7 @@ TEST(Modes, TheSplitIsTheBestOfAll) {
   std::mt19937_64 random(17);
   std::normal_distribution<double> normal;
   for (const size_t size : {6, 7, 10, 11, 40, 1000}) {
-    for (const double share : {0.3, 0.5, 0.7}) {
+    for (const double share : {0.2, 0.3, 0.5, 0.7}) {
       const size_t fewest = std::max<size_t>(2, size / 5);
       const auto num_low = static_cast<size_t>(share * static_cast<double>(size));
       std::vector<double> samples(size);
@@ -376,19 +368,10 @@ TEST(Modes, TheSplitIsTheBestOfAll) {
   }
 }
 
-TEST(Modes, GroupsHaveTwoSamplesAndAFifthOfAll) {
+TEST(Modes, FiveSamplesAndSamplesThatDoNotVaryHaveNone) {
   EXPECT_FALSE(FindTwoModes({0, 0.1, 0.2, 10, 10.1}).has_value()) << "five samples tell nothing";
   EXPECT_TRUE(FindTwoModes({0, 0.1, 0.2, 10, 10.1, 10.2}).has_value());
   EXPECT_FALSE(FindTwoModes(std::vector<double>(1001, 1)).has_value());
-  std::vector<double> samples(20, 0);
-  for (size_t i = 0; i < samples.size(); ++i) samples[i] = 0.01 * static_cast<double>(i * 7 % 20);
-  for (size_t i = 0; i < 4; ++i) samples[i] += 10;
-  const std::optional<TwoModes> fifth = FindTwoModes(samples);
-  ASSERT_TRUE(fifth.has_value());
-  EXPECT_EQ(fifth->num_high, 4U);
-  samples[3] -= 10;  // three are fewer than a fifth: one of the others is taken with them, if any are
-  const std::optional<TwoModes> fewer = FindTwoModes(samples);
-  EXPECT_TRUE(!fewer.has_value() || fewer->num_high >= 4U);
 }
 
 TEST(Modes, NormalSamplesHaveThemOnceInAThousandTimes) {
