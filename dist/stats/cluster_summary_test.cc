@@ -34,7 +34,7 @@ SteadyTimeStats DrawTime(Random& random) {
   SteadyTimeStats time;
   time.set_seconds(random.OnceIn(20) ? std::numeric_limits<double>::infinity() : 1 + random.Below(9));
   time.set_standard_error(random.OnceIn(10) ? -1 : random.Below(3));
-  time.set_degrees_of_freedom(random.OnceIn(10) ? 0 : 1 + random.Below(9));
+  time.set_degrees_of_freedom(random.OnceIn(10) ? (random.OnceIn(2) ? 0.4 : 1e300) : 1 + random.Below(9));
   time.set_count(random.OnceIn(5) ? 40 : 80);
   time.set_block_iterations(random.OnceIn(5) ? 0 : 5);
   for (int i = random.Below(19); i > 0; --i) time.add_block(static_cast<float>(random.Below(9)));
@@ -370,7 +370,7 @@ std::string Differences(
 // By the definition: nullopt for what is no time.
 std::optional<internal::RankTime> ExpectedTime(bool is_there, const SteadyTimeStats& stats, double share) {
   if (!is_there || std::isinf(stats.seconds()) || stats.standard_error() < 0 ||
-      stats.degrees_of_freedom() <= 0) {
+      stats.degrees_of_freedom() < 1 || stats.degrees_of_freedom() > 15) {
     return std::nullopt;
   }
   internal::RankTime time;
