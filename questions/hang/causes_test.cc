@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <regex>
 #include <string>
 #include <utility>
@@ -201,11 +200,9 @@ a=012.411 | a#412c left t990 | a#412c left | a#412c
 a=01 b=12 c=23 | a#1 | b#1 | c#1 dead | moves
   HANGING DEAD 2; held up 0
 # Ranks have finished.
-a=0123.411 | a#412 | a#412 | finished dead | a#412
+a=0123.411 | a#412 | a#412 | finished dead moves | a#412
   HANGING DIFFERENT_ITERATIONS 2
   says ranks 0, 1, 3 wait in sum #412 of group a (iteration 103), and rank 2 has finished training after 103 iterations
-a=0123.411 | a#412 | a#412 | finished moves | a#412
-  HANGING DIFFERENT_ITERATIONS 2
 a=01234.411 | a#412 | a#412 | finished | finished | a#412
   HANGING DIFFERENT_ITERATIONS 2 3
   says and ranks 2, 3 have finished training
@@ -529,9 +526,9 @@ HangVerdict Diagnose(const Scenario& scenario, const std::vector<int>& to) {
   return DiagnoseHang(JobInWords(scenario, to).job(), {30});
 }
 
-std::vector<int> Numbers(size_t count) {
-  std::vector<int> numbers(count);
-  std::iota(numbers.begin(), numbers.end(), 0);
+std::vector<int> NumbersOf(const Scenario& scenario) {
+  std::vector<int> numbers;
+  for (size_t i = 0; i < scenario.ranks.size(); ++i) numbers.push_back(static_cast<int>(i));
   return numbers;
 }
 
@@ -555,7 +552,7 @@ std::string InWords(const HangVerdict& verdict, const std::vector<int>& to) {
 
 TEST(Scenarios, AreJudgedTheSameWhicheverRankIsWhich) {
   for (const Scenario& scenario : ReadScenarios()) {
-    std::vector<int> to = Numbers(scenario.ranks.size());
+    std::vector<int> to = NumbersOf(scenario);
     const HangVerdict first = Diagnose(scenario, to);
     SCOPED_TRACE(absl::StrCat(absl::StrJoin(scenario.groups, " "), " |", absl::StrJoin(scenario.ranks, "|"),
                               ": ", first.verdict()));
@@ -583,7 +580,7 @@ TEST(Scenarios, AreJudgedTheSameWhicheverRankIsWhich) {
 
 TEST(Scenarios, BlameNoInnocentWhicheverRecorderIsMissing) {
   for (const Scenario& scenario : ReadScenarios()) {
-    const std::vector<int> to = Numbers(scenario.ranks.size());
+    const std::vector<int> to = NumbersOf(scenario);
     const HangVerdict whole = Diagnose(scenario, to);
     // Who is ahead is excused by one that is behind, where that is known.
     if (absl::StrContains(scenario.note, "missed as well, but ahead")) continue;
