@@ -166,6 +166,9 @@ void RankGridBuilder::AddSeries(const StopwatchStats& stats, size_t row) {
 }
 
 void RankGridBuilder::AddScope(const ScopeStats& scope, int parent, const StopwatchStats& stats, size_t row) {
+  const double iterations = static_cast<double>(stats.num_measured_iters());
+  const double seconds = scope.inclusive() / iterations;
+  if (!std::isfinite(seconds)) return;
   const auto [known, is_new] = node_of_.try_emplace({parent, scope.name()}, static_cast<int>(nodes_.size()));
   if (is_new) {
     if (nodes_.size() >= kMaxNodes) {
@@ -181,8 +184,6 @@ void RankGridBuilder::AddScope(const ScopeStats& scope, int parent, const Stopwa
     made.mutable_rows()->Resize(static_cast<int>(grid_.rows.size()), kUnknown);
   }
   const int index = known->second;
-  const double iterations = static_cast<double>(stats.num_measured_iters());
-  const double seconds = scope.inclusive() / iterations;
   Node& node = nodes_[index];
   if (const auto collective = collective_.find(scope.name()); collective != collective_.end()) {
     node.scope.set_collective(node.scope.collective() || collective->second);

@@ -54,7 +54,7 @@ void AddScopes(std::mt19937& random, int depth, double longest,
     ScopeStats& scope = *scopes->Add();
     scope.set_name(name);
     scope.set_count(8 * static_cast<int64_t>(random() % 3));
-    scope.set_inclusive(std::min(Seconds(random), longest));
+    scope.set_inclusive(random() % 16 == 0 ? std::nan("") : std::min(Seconds(random), longest));
     scope.set_exclusive(Seconds(random));
     if (depth > 0) AddScopes(random, depth - 1, scope.inclusive(), scope.mutable_inner());
   }
@@ -126,6 +126,7 @@ struct ScopeOfRanks {
 void AddTo(const StopwatchStats& stats, const google::protobuf::RepeatedPtrField<ScopeStats>& scopes,
            const std::string& path, std::map<std::string, ScopeOfRanks>& all) {
   for (const ScopeStats& of : scopes) {
+    if (std::isnan(of.inclusive())) continue;
     ScopeOfRanks& to = all[absl::StrCat(path, "/", of.name())];
     const double seconds = of.inclusive() / 8;
     to.scope.set_collective(to.scope.collective() || IsCollective(stats, of.name()));
