@@ -124,7 +124,7 @@ TEST(DiagnoseHang, AWaitCountsFromItsLimitOn) {
   EXPECT_EQ(Diagnose(test, 50).causes(0).place_seconds(), 100);
   EXPECT_THAT(Diagnose(test, 51).verdict(),
               StartsWith("not hanging: no rank has waited for more than 50 s (limit 51 s)"));
-  // Of two in which a rank stands, the one that it came to first counts.
+  // A rank that stands in two stands in the one that it came to first.
   test.Call(0, 0, 2, "allreduce").entered_ns = 990 * kSecond;
   EXPECT_THAT(Diagnose(test, 50).culprits(), ElementsAre(1));
   test.job.ranks[1].last_event_ns += 1;

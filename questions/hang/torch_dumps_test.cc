@@ -302,7 +302,7 @@ TEST(GlooDumps, WhatTheStatusSaysIsCompletedThoughItMayLag) {
                                            "rank 3 never came to barrier #2 of group 7, where ranks 0-2"},
                                           {4, 0, true, HangVerdict::NOT_HANGING, {}, {}, ""},
                                           {1, 0, false, HangVerdict::CANNOT_TELL, {}, {}, ""},
-                                          // Of several that never came one may wait for another.
+                                          // One of several that never came may wait for another.
                                           {1,
                                            1,
                                            false,

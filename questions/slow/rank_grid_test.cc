@@ -178,7 +178,7 @@ TEST(RankGrid, IsWhatEachRankDidInEachIteration) {
     for (size_t column = 0; column < num_columns; ++column) {
       const GridColumn& of = found->columns[column];
       EXPECT_EQ(of.first(), first + static_cast<int64_t>(column) * kept);
-      // Of the iterations behind the last that was kept, those that were measured.
+      // The last one ends with the iterations that were measured.
       const int64_t measured = column + 1 < num_columns ? of.first() + kept : first + 8;
       EXPECT_EQ(of.last(), std::clamp(measured - 1, of.first(), of.first() + kept - 1));
       std::vector<double> all;

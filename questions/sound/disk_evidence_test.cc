@@ -47,7 +47,7 @@ SoundVerdict Judge(const std::string& run_dir, RunInfo info = {}) {
   std::vector<std::string> problems;
   info.set_world_size(1);
   const SoundVerdict verdict = JudgeSound(ReadEvidence(run_dir, {0}, info, &problems), 1, {});
-  // Where checks are configured, their verdicts are missed.
+  // Verdicts of checks are missed if checks are configured.
   EXPECT_EQ(problems.size(), info.has_config() ? 1 : 0);
   return verdict;
 }

@@ -246,7 +246,7 @@ def is_nonzero(gradient: torch.Tensor) -> bool:
 def has_norm(gradient: torch.Tensor) -> bool:
     """Whether norms_of() can read what this rank holds of it."""
     held = _hooks.local(gradient)
-    # Of numbers of 8 bits PyTorch computes no norm.
+    # PyTorch computes no norm of numbers of 8 bits.
     return holds_numbers(held) and held.is_floating_point() and held.element_size() > 1 and held.numel() > 0
 
 
