@@ -517,7 +517,7 @@ TEST_F(CheckLayoutTest, ALayoutThatMakesNoSenseIsRefused) {
     return R"(b { mesh { axes { name: "t" size: 2 } } tensors { path: "w.{n}" )" + what + " } }";
   };
   EXPECT_THAT(ErrorOf(R"(b { mesh { axes { name: "t" size: 3 } } })"),
-              HasSubstr("the size 3, and the run 2 ranks"));
+              HasSubstr("the axes make up 3 ranks (t 3), the run has 2"));
   EXPECT_THAT(ErrorOf(R"(b { mesh { axes { name: "t" size: 1 } } })"),
               HasSubstr("make up 1 ranks (t 1), the run has 2"));
   EXPECT_THAT(ErrorOf(R"(b { mesh { axes { name: "t" size: 1 } axes { name: "t" size: 2 } } })"),
