@@ -45,7 +45,7 @@ std::optional<SteadyTime> OwnTimeOf(const SteadyTimeStats& proto, double share) 
   return time;
 }
 
-// Returns nullopt of what is not there, as it has no degrees of freedom.
+// Returns nullopt for a time that is not there: it has no degrees of freedom.
 std::optional<SteadyTime> OwnTimeOf(const OwnTimeStats& proto, bool is_window, double share = 1) {
   return OwnTimeOf(is_window ? proto.window() : proto.all(), share);
 }

@@ -48,7 +48,7 @@ done
 # Training that is not seen is said to be so, and nobody waits for processes that do not train.
 python3 -P -m optim_test_tools "$program" process > process.log 2>&1 || die "the program failed with a Process"
 [[ $(learned plain.log) == "$(learned process.log)" ]] || die "observation changed what a Process learns"
-[[ $(grep -c 'ott: nothing was observed: no model ran with gradients here' process.log) == 1 ]] || die "a Process was observed, or it was not said"
+[[ $(grep -c 'ott: nothing was observed: no model ran with gradients in this process' process.log) == 1 ]] || die "a Process was observed, or it was not said"
 ranks rpc.log "$torchrun" 2 timeout 120 python3 -P -m optim_test_tools "$program" rpc || die "the program failed by torch.distributed.rpc"
 [[ $(learned rpc.log) == "$(learned plain.log) 2.0" ]] || die "observation changed what is learned by torch.distributed.rpc"
 grep -q 'no longer observed: Error: processes that call each other by torch.distributed.rpc' rpc.log || die "rpc was observed, or it was not said"

@@ -18,7 +18,7 @@ namespace ott::slow {
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-// No program has more measurements inside of measurements.
+// Limits measurements, each counted once for each one that it lies in: no program has more.
 constexpr size_t kMaxNodes = 4000;
 // A measurement's rows are kept for so many cells in all, those of the longest measurements.
 constexpr size_t kMaxScopeCells = 20'000;

@@ -237,7 +237,7 @@ class Observer:
     def finish(self) -> None:
         """Ends the last iteration, writes and prints what was measured. Collective over the ranks."""
         if self._run is None and not self._failed and not self._started_ranks:
-            why = "no model ran with gradients here, and no torch.optim.Optimizer stepped; ranks that a Process is are not observed"
+            why = "no model ran with gradients in this process, and no torch.optim.Optimizer stepped; a Process that it starts is not observed"
             self.say(f"nothing was observed: {'torch.compile() hides all of the training' if _modules.compiles() else why}")
         if not self.is_on():
             return
