@@ -340,7 +340,8 @@ SoundVerdict JudgeSound(const std::map<int, SoundRecord>& records, int num_ranks
   for (int rank = 0; rank < num_ranks; ++rank) {
     if (records.count(rank) == 0) verdict.add_missing_ranks(rank);
   }
-  const bool looked = std::any_of(verdict.rules().begin(), verdict.rules().end(),
+  const bool looked = verdict.num_iterations() > 0 &&
+                      std::any_of(verdict.rules().begin(), verdict.rules().end(),
                                   [](const SoundRule& rule) { return rule.num_checks() > 0; });
   verdict.set_kind(!verdict.findings().empty()                 ? SoundVerdict::UNSOUND
                    : looked && verdict.missing_ranks().empty() ? SoundVerdict::SOUND

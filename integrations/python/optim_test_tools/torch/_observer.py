@@ -252,7 +252,7 @@ class Observer:
         self._say_what_is_unsound()
         if self._steps.num == 0:
             ends = "they end with step() of a torch.optim.Optimizer, which torch.compile() hides"
-            self.say(f"no iteration was seen: {ends}; optimizers of fastai are none")
+            self.say(f"no iteration was seen: {ends}; optimizers of fastai and Keras are none")
         self.say(f"`ott report {self._shown(self._run.run_dir)}` tells more")
 
     def _say_what_is_unsound(self) -> None:
