@@ -121,7 +121,11 @@ absl::Status CheckHeader(const std::string& path, const MappedFile& file, OpLogH
 class PartReader {
  public:
   PartReader(const std::string& path, const MappedFile& file, LoggedOps& log)
-      : path_(path), file_(file), log_(log), first_definition_(log.definitions.size()) {}
+      : path_(path),
+        file_(file),
+        log_(log),
+        first_definition_(log.definitions.size()),
+        first_iteration_(log.iterations.size()) {}
 
   void Read() {
     int64_t position = sizeof(OpLogHeader);
@@ -130,6 +134,7 @@ class PartReader {
       if (!next.ok()) {
         log_.cut = absl::StrCat(path_, ": ends at byte ", position, ", after ", log_.ops.size(),
                                 " operations: ", std::string(next.status().message()));
+        if (log_.iterations.size() > first_iteration_) log_.iterations.back().is_cut = true;
         break;
       }
       position = *next;
@@ -208,6 +213,7 @@ class PartReader {
   const MappedFile& file_;
   LoggedOps& log_;
   const size_t first_definition_;
+  const size_t first_iteration_;
   bool finished_ = false;
 };
 

@@ -90,6 +90,8 @@ struct LoggedOps {
     // An index in ops.
     size_t begin = 0;
     size_t end = 0;
+    // True if the log was cut within it, or at its end: operations may be missing there.
+    bool is_cut = false;
   };
 
   int rank = 0;

@@ -196,6 +196,8 @@ AlignedOps AlignOps(const LoggedOps& a, const LoggedOps& b) {
     AlignedOps::Iteration& both = aligned.iterations.emplace_back();
     both.number = iteration.number;
     both.begin = aligned.pairs.size();
+    both.a_is_cut = iteration.is_cut;
+    both.b_is_cut = other->second->is_cut;
     for (const OpPair& pair : aligner.Align(iteration, *other->second)) {
       const OpPair placed = {static_cast<uint32_t>(iteration.begin + pair.a),
                              static_cast<uint32_t>(other->second->begin + pair.b), pair.same};

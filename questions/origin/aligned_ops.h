@@ -43,6 +43,9 @@ struct AlignedOps {
     // An index in pairs.
     size_t begin = 0;
     size_t end = 0;
+    // The log of this run was cut here: it may lack operations after the last pair.
+    bool a_is_cut = false;
+    bool b_is_cut = false;
   };
 
   const LoggedOps* a = nullptr;

@@ -560,6 +560,24 @@ TEST_F(OriginOfHandWrittenLogs, WhatACutLogHoldsIsUsedAndItsEndIsSaid) {
   std::filesystem::resize_file(path, size / 2);
   EXPECT_THAT(Summary(FindOrigin(dir_ + "/a", dir_ + "/b", "")),
               AllOf(HasSubstr("UNKNOWN"), HasSubstr("after 4 operations: the file was cut")));
+  // Wherever either log is cut, no update is said to be left out by that run; one before the cut is.
+  const std::string step = "f 1 > 2; g:adam! 2 > 3; h:adam! 2 > 4";
+  const std::string steps = absl::StrCat(step, "; @1; ", step, "; @2; ", step);
+  ASSERT_TRUE(FindIn({steps}, {steps}).ok());
+  for (const char* const run : {"/a", "/b"}) {
+    const std::string log = OpLogPath(dir_ + run, 0);
+    const std::string whole = *ReadFile(log);
+    for (size_t cut = 0; cut < whole.size(); cut += 40) {
+      ASSERT_TRUE(WriteFileAtomically(log, whole.substr(0, cut)).ok());
+      EXPECT_THAT(Summary(FindOrigin(dir_ + "/a", dir_ + "/b", "")), Not(HasSubstr("adam"))) << run << cut;
+    }
+    ASSERT_TRUE(WriteFileAtomically(log, whole).ok());
+  }
+  ASSERT_TRUE(FindIn({steps}, {absl::StrCat(step, "; @1; ", step, "; @2; f 1 > 2; h:adam! 2 > 4")}).ok());
+  const std::string log = OpLogPath(dir_ + "/b", 0);
+  std::filesystem::resize_file(log, std::filesystem::file_size(log) - 8);
+  EXPECT_EQ(Summary(FindOrigin(dir_ + "/a", dir_ + "/b", "")),
+            "UPDATE adam alone in 2 on 0: ; only the reference runs it");
 }
 
 }  // namespace

@@ -206,6 +206,7 @@ std::optional<Candidate> FindLoneUpdate(const AlignedOps& aligned, std::string& 
   for (const AlignedOps::Iteration& iteration : aligned.iterations) {
     if (iteration.begin == iteration.end) continue;
     const bool is_last = &iteration == &aligned.iterations.back();
+    const OpPair& last_pair = aligned.pairs[iteration.end - 1];
     const std::vector<size_t> alone_a = WithoutPartner(*aligned.a, aligned.partner_of_a, iteration.number);
     const std::vector<size_t> alone_b = WithoutPartner(*aligned.b, aligned.partner_of_b, iteration.number);
     for (const bool is_b : {false, true}) {
@@ -214,6 +215,8 @@ std::optional<Candidate> FindLoneUpdate(const AlignedOps& aligned, std::string& 
       const std::vector<size_t>& alone_in_other = is_b ? alone_a : alone_b;
       for (const size_t index : is_b ? alone_b : alone_a) {
         const LoggedOp& op = own.ops[index];
+        if (is_b ? iteration.a_is_cut && index > last_pair.b : iteration.b_is_cut && index > last_pair.a)
+          continue;
         const bool is_stood_for = std::any_of(alone_in_other.begin(), alone_in_other.end(), [&](size_t i) {
           return MayStandFor(other.ops[i].definition(), op.definition());
         });
