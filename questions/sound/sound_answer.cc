@@ -90,9 +90,9 @@ std::vector<std::string> Sentences(const SoundVerdict& verdict) {
       return sentences;
     }
     default:
-      return {!verdict.missing_ranks().empty()  ? "cannot tell: not all ranks left a record"
-              : verdict.num_iterations() == 0 ? "cannot tell: no iteration was looked at"
-                                              : "cannot tell: no rule was looked at"};
+      return {!verdict.missing_ranks().empty() ? "cannot tell: not all ranks left a record"
+              : verdict.num_iterations() == 0  ? "cannot tell: no iteration was looked at"
+                                               : "cannot tell: no rule was looked at"};
   }
 }
 

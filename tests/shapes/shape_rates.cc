@@ -1,15 +1,11 @@
 // shape_rates [RUNS [RANKS]]: how often verdicts about time are not true, by the shape of the training. Of
-// simulated trainings, whose truth is known. --explain prints the first answer of each shape that is not
-// true. --only=PART: shapes whose names have it. --drawn=N: as many shapes that are drawn by chance instead,
-// each as often, in two rows.
+// simulated trainings, whose truth is known.
 
 #include <cstdio>
-#include <cstdlib>
 #include <string>
-#include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
-#include "absl/strings/strip.h"
 #include "ott/tests/shapes/simulated_training.h"
 
 namespace ott::shapes {
@@ -19,29 +15,10 @@ struct Options {
   bool explain = false;
   std::string only;
   int num_drawn = 0;
+  int first_drawn = 0;
   int num_runs = 20;
   int num_ranks = 0;
 };
-
-Options ReadOptions(int argc, char** argv) {
-  Options options;
-  std::vector<int> numbers;
-  for (int i = 1; i < argc; ++i) {
-    absl::string_view argument = argv[i];
-    if (argument == "--explain") {
-      options.explain = true;
-    } else if (absl::ConsumePrefix(&argument, "--only=")) {
-      options.only = std::string(argument);
-    } else if (absl::ConsumePrefix(&argument, "--drawn=")) {
-      options.num_drawn = std::atoi(argv[i] + std::string("--drawn=").size());
-    } else {
-      numbers.push_back(std::atoi(argv[i]));
-    }
-  }
-  if (!numbers.empty()) options.num_runs = numbers[0];
-  if (numbers.size() > 1) options.num_ranks = numbers[1];
-  return options;
-}
 
 // Prints a row, and returns how many answers are not true.
 int Print(const std::string& shape, const std::string& ranks, bool is_planted, const Rates& rates) {
@@ -77,8 +54,8 @@ int DrawnShapes(const Options& options) {
   int num_bad = 0;
   for (const bool is_planted : {false, true}) {
     Rates all;
-    for (int seed = 0; seed < options.num_drawn; ++seed) {
-      const Shape shape = DrawnShape(seed);
+    for (int i = 0; i < options.num_drawn; ++i) {
+      const Shape shape = DrawnShape(options.first_drawn + i);
       if (!absl::StrContains(shape.name, options.only)) continue;
       const Rates rates = RatesOf(shape, shape.sizes[0], is_planted, options.num_runs);
       Explain(options, rates);
@@ -94,7 +71,16 @@ int DrawnShapes(const Options& options) {
 }
 
 int Main(int argc, char** argv) {
-  const Options options = ReadOptions(argc, argv);
+  Options options;
+  CLI::App app("How often verdicts about time are not true, of simulated trainings, by their shape");
+  app.add_option("runs", options.num_runs, "Of each shape")->capture_default_str();
+  app.add_option("ranks", options.num_ranks, "Only shapes of so many");
+  app.add_option("--only", options.only, "Part of the names of shapes");
+  app.add_option("--drawn", options.num_drawn,
+                 "As many shapes that are drawn by chance instead, in two rows");
+  app.add_option("--first", options.first_drawn, "The seed of the first of these")->capture_default_str();
+  app.add_flag("--explain", options.explain, "Print the first answer of each row that is not true");
+  CLI11_PARSE(app, argc, argv);
   std::printf("%-44s %5s  %-7s %5s %6s %7s %6s %13s\n", "shape", "ranks", "", "runs", "false", "missed",
               "wrong", "contradicted");
   const int num_bad = options.num_drawn > 0 ? DrawnShapes(options) : NamedShapes(options);
