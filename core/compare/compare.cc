@@ -284,10 +284,6 @@ class TreeComparer {
   std::vector<NamedComparison> results_;
 };
 
-bool CouldNotCompare(CompareStatus status) {
-  return status == CompareStatus::kCouldNotCompare || status == CompareStatus::kEmpty;
-}
-
 const Value* GradsOf(const Dump& dump) { return dump.grads.has_value() ? &*dump.grads : nullptr; }
 
 void CompareGroup(const std::string& name, const Value* reference, const Value* current,

@@ -14,7 +14,10 @@ namespace {
 
 std::string DescribeDivergence(const compare::RunsComparison& comparison) {
   const compare::DumpSummary* const first = comparison.first_divergence();
-  if (first == nullptr) return "their dumps do not differ";
+  if (first == nullptr) {
+    return comparison.is_complete() ? "their dumps do not differ"
+                                    : "not all of their dumps could be compared; what could does not differ";
+  }
   std::string text = "their dumps first differ";
   if (first->iteration.has_value()) absl::StrAppend(&text, " in iteration ", *first->iteration);
   if (first->rank.has_value()) absl::StrAppend(&text, " on rank ", *first->rank);

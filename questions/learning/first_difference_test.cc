@@ -1,16 +1,19 @@
 #include "ott/questions/learning/first_difference.h"
 
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/dist/directory/run_directory.h"
 #include "ott/questions/right/crosscheck/run_for_test.h"
 
 namespace ott::learning {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -28,6 +31,11 @@ TEST(AddFirstDifference, NamesArePrintableAndQuotedForAShell) {
   EXPECT_THAT(verdict.first_difference(), Not(HasSubstr("\x1b")));
   EXPECT_THAT(verdict.next(), StartsWith("ott compare '"));
   EXPECT_THAT(verdict.next(), Not(HasSubstr("\x1b")));
+  // What could not be compared is no difference, nor is it none.
+  std::ofstream(DumpPath(runs[1], 0, 3) + "/tensors.json") << "{";
+  AddFirstDifference({{"a", runs[0], {}}}, {{"b", runs[1], {}}}, &verdict);
+  EXPECT_THAT(verdict.first_difference(),
+              EndsWith(": not all of their dumps could be compared; what could does not differ"));
 }
 
 }  // namespace

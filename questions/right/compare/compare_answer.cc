@@ -38,6 +38,9 @@ Answer AnswerCompare(const RunsComparison& comparison) {
   if (const std::string first = DescribeFirstDivergence(comparison); !first.empty()) {
     answer.add_sentences("first divergence: " + first);
   }
+  if (const std::string unknown = DescribeNotCompared(comparison); !unknown.empty()) {
+    answer.add_sentences("not compared: " + unknown);
+  }
   for (const std::string& problem : comparison.problems) {
     answer.add_sentences("problem: " + EscapeControlCharacters(problem));
   }

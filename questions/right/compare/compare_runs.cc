@@ -192,11 +192,14 @@ std::vector<StateSummary> SummarizeStates(const TreeComparison& comparison) {
     StateSummary& state = states.back();
     ++state.num_values;
     state.num_elements += result.comparison.num_elements;
-    state.num_failures += !Passes(result.comparison.status);
-    state.num_missing += result.comparison.status == CompareStatus::kMissing;
-    state.num_extra += result.comparison.status == CompareStatus::kExtra;
+    const CompareStatus status = result.comparison.status;
+    const bool differs = !Passes(status) && !CouldNotCompare(status);
+    state.num_failures += differs;
+    state.num_not_compared += CouldNotCompare(status);
+    state.num_missing += status == CompareStatus::kMissing;
+    state.num_extra += status == CompareStatus::kExtra;
     const std::optional<int> rank = RankOfPath(result.path);
-    if (rank.has_value() && !Passes(result.comparison.status)) state.failing_ranks.insert(*rank);
+    if (rank.has_value() && differs) state.failing_ranks.insert(*rank);
   }
   return states;
 }
@@ -210,7 +213,8 @@ absl::Status CompareTwoCheckpoints(const std::string& reference, const std::stri
                                           options.names.has_value() ? &*options.names : nullptr));
   std::vector<StateSummary> states = SummarizeStates(comparison.results);
   const bool lack_weights = std::any_of(states.begin(), states.end(), [](const StateSummary& state) {
-    return state.kind == StateKind::kWeights && state.num_elements == 0 && state.num_failures == 0;
+    return state.kind == StateKind::kWeights && state.num_elements == 0 && state.num_failures == 0 &&
+           state.num_not_compared == 0;
   });
   if (lack_weights && !options.allow_empty) {
     comparison.problems.push_back(
@@ -296,27 +300,29 @@ absl::Status CompareRunDirectories(const CompareRunsOptions& options, RunsCompar
 }  // namespace
 
 bool RunsComparison::is_complete() const {
-  return !dumps.empty() && problems.empty() &&
-         std::none_of(dumps.begin(), dumps.end(),
-                      [](const DumpSummary& dump) { return dump.verdict == Verdict::kCouldNotCompare; });
+  return !dumps.empty() && problems.empty() && first_not_compared() == nullptr;
 }
 
 Verdict RunsComparison::verdict() const {
-  const bool differs = std::any_of(dumps.begin(), dumps.end(), [](const DumpSummary& dump) {
-    return dump.verdict == Verdict::kDifferent;
-  });
-  if (differs) return Verdict::kDifferent;
+  if (first_divergence() != nullptr) return Verdict::kDifferent;
   return is_complete() ? Verdict::kEqual : Verdict::kCouldNotCompare;
 }
 
 const DumpSummary* RunsComparison::first_divergence() const {
   const DumpSummary* first = nullptr;
   for (const DumpSummary& dump : dumps) {
-    if (dump.num_failures == 0) continue;
+    if (dump.verdict != Verdict::kDifferent) continue;
     if (first != nullptr && first->iteration != dump.iteration) break;
     if (first == nullptr || dump.first_failure < first->first_failure) first = &dump;
   }
   return first;
+}
+
+const DumpSummary* RunsComparison::first_not_compared() const {
+  const auto first = std::find_if(dumps.begin(), dumps.end(), [](const DumpSummary& dump) {
+    return dump.verdict == Verdict::kCouldNotCompare;
+  });
+  return first == dumps.end() ? nullptr : &*first;
 }
 
 absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference_given,

@@ -23,7 +23,8 @@ namespace ott::compare {
 struct StateSummary {
   StateKind kind = StateKind::kOther;
   int64_t num_values = 0;
-  int64_t num_failures = 0;     // with those that are missing on a side
+  int64_t num_failures = 0;     // with those that are missing on a side, without those that were not compared
+  int64_t num_not_compared = 0;
   int64_t num_missing = 0;      // in the current
   int64_t num_extra = 0;        // in the current alone
   std::set<int> failing_ranks;  // those that the failures' paths name
@@ -41,12 +42,13 @@ struct DumpSummary {
   int64_t num_tensors = 0;
   int64_t num_elements = 0;
   int64_t num_bitwise_equal = 0;
-  // The place of the first result that does not pass in order of insertion, counted from 0; -1: all pass.
+  // The place in order of insertion of the first of the failures, counted from 0; -1: all pass.
   int64_t first_failure = -1;
-  // The results that do not pass, at most CompareRunsOptions::max_failures of them, in order of insertion.
+  // The results that do not pass, at most CompareRunsOptions::max_failures of them, in order of insertion: those
+  // that differ, and then those that could not be compared.
   std::vector<NamedComparison> failures;
   int64_t num_failures = 0;
-  // Counts all tensors.
+  // Counts all tensors, and those that differ.
   google::protobuf::RepeatedPtrField<KindCount> kinds;
   // Among the tensors that pass without being bitwise equal, the one with the largest absolute error.
   std::optional<NamedComparison> largest_difference;
@@ -70,9 +72,11 @@ struct RunsComparison {
   bool is_complete() const;
   // Returns kDifferent if a dump differs, else kEqual if the comparison is complete, else kCouldNotCompare.
   Verdict verdict() const;
-  // Returns, among the dumps of the earliest iteration with a failure, the one whose failure comes first in
-  // order of insertion, the lowest rank of several; null if there is none.
+  // Returns, among the dumps that differ in the earliest iteration, the one whose failure comes first in order
+  // of insertion, the lowest rank of several; null if none differs.
   const DumpSummary* first_divergence() const;
+  // Returns the first dump that could not be compared, or not all of it, and differs in nothing; null: none.
+  const DumpSummary* first_not_compared() const;
 };
 
 struct CompareRunsOptions {
@@ -83,7 +87,7 @@ struct CompareRunsOptions {
   bool allow_empty = false;
   // Its tensor_kinds say of what kind a tensor is, if there are any; else those of the reference's run.json.
   CrossCheckConfig kinds;
-  // Kept of each dump.
+  // Kept of each dump, at least one.
   int max_failures = 5;
   bool keep_results = false;
   // For checkpoints alone: see CompareCheckpoints().

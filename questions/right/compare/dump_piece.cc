@@ -1,5 +1,6 @@
 #include "ott/questions/right/compare/dump_piece.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ott/dist/check/tensor_selection.h"
@@ -62,18 +63,26 @@ DumpSummary Summarize(TreeComparison comparison, std::optional<int> rank, std::o
   const auto abs_error = [](const NamedComparison& named) {
     return named.comparison.max_abs_error.has_value() ? named.comparison.max_abs_error->error : 0;
   };
-  for (size_t i = 0; i < comparison.results.size(); ++i) {
-    NamedComparison& result = comparison.results[i];
+  for (NamedComparison& result : comparison.results) {
     summary.num_elements += result.comparison.num_elements;
-    CountKind(KindOfTensor(options.kinds, result.path), !Passes(result.comparison.status), summary.kinds);
-    if (result.comparison.status == CompareStatus::kBitwiseEqual) {
+    const CompareStatus status = result.comparison.status;
+    CountKind(KindOfTensor(options.kinds, result.path), !Passes(status) && !CouldNotCompare(status),
+              summary.kinds);
+    if (status == CompareStatus::kBitwiseEqual) {
       ++summary.num_bitwise_equal;
-    } else if (!Passes(result.comparison.status)) {
-      if (summary.first_failure < 0) summary.first_failure = static_cast<int64_t>(i);
-      if (summary.num_failures++ < options.max_failures) summary.failures.push_back(std::move(result));
-    } else if (!summary.largest_difference.has_value() ||
-               abs_error(result) > abs_error(*summary.largest_difference)) {
+    } else if (Passes(status) && (!summary.largest_difference.has_value() ||
+                                  abs_error(result) > abs_error(*summary.largest_difference))) {
       summary.largest_difference = std::move(result);
+    }
+  }
+  for (const bool differs : {true, false}) {
+    for (size_t i = 0; i < comparison.results.size(); ++i) {
+      NamedComparison& result = comparison.results[i];
+      const CompareStatus status = result.comparison.status;
+      if (Passes(status) || CouldNotCompare(status) == differs) continue;
+      if (summary.num_failures == 0) summary.first_failure = static_cast<int64_t>(i);
+      if (summary.num_failures++ < std::max(options.max_failures, 1))
+        summary.failures.push_back(std::move(result));
     }
   }
   return summary;

@@ -58,48 +58,57 @@ std::string DescribeFigures(const TensorComparison& comparison) {
                                            : "; no tolerance would pass");
 }
 
-// Says on which ranks this is the first failure; which ranks have a failure in their dump of this iteration,
-// and which agree with the reference.
+// Says on which ranks this is the first difference; which ranks differ in their dump of this iteration, which
+// agree with the reference, and of which that is not known.
 std::string DescribeRanks(const RunsComparison& comparison, const DumpSummary& first) {
-  std::vector<int> failing, passing, same;
+  std::vector<int> failing, passing, unknown, same;
   for (const DumpSummary& dump : comparison.dumps) {
     if (dump.iteration != first.iteration || !dump.rank.has_value()) continue;
-    (dump.num_failures > 0 ? failing : passing).push_back(*dump.rank);
-    if (dump.num_failures == 0 || dump.failures.front().path != first.failures.front().path) continue;
-    same.push_back(*dump.rank);
+    const bool differs = dump.verdict == Verdict::kDifferent;
+    (differs ? failing : dump.verdict == Verdict::kEqual ? passing : unknown).push_back(*dump.rank);
+    if (differs && dump.failures.front().path == first.failures.front().path) same.push_back(*dump.rank);
   }
   const auto num_same = static_cast<int>(same.size());
-  const auto num_ranks = static_cast<int>(failing.size() + passing.size());
+  const auto num_ranks = static_cast<int>(failing.size() + passing.size() + unknown.size());
   // Other ranks may differ, too, first in something else.
   const char* const first_of_several = failing.size() > same.size() ? "first " : "";
   return absl::StrCat(
       num_ranks < 2 ? "" : first_of_several + FormatRanksAmong(same, num_same, num_ranks) + "; ",
-      "at this iteration: fails on ", FormatRanks(failing), "; passes on ", FormatRanks(passing));
+      "at this iteration: fails on ", FormatRanks(failing), "; passes on ", FormatRanks(passing),
+      unknown.empty() ? "" : "; not compared on " + FormatRanks(unknown));
 }
 
 // "dumps 30-199" is more than anyone wants to read: later divergences are counted.
 std::string DescribeLater(const RunsComparison& comparison, const DumpSummary& first) {
-  int64_t later = 0, failing = 0;
+  int64_t later = 0, failing = 0, unknown = 0;
   for (const DumpSummary& dump : comparison.dumps) {
     // A checkpoint beside a series is of no iteration.
     if (first.iteration.has_value() && dump.iteration > first.iteration) {
       ++later;
-      failing += dump.num_failures > 0;
+      failing += dump.verdict == Verdict::kDifferent;
+      unknown += dump.verdict == Verdict::kCouldNotCompare;
     }
   }
-  return later == 0 ? "" : absl::StrCat("  later: ", failing, " of ", later, " dumps differ\n");
+  if (later == 0) return "";
+  return absl::StrCat("  later: ", failing, " of ", later, " dumps differ",
+                      unknown > 0 ? absl::StrCat(", ", unknown, " could not be compared") : "", "\n");
 }
 
 // "weights equal (12), optimizer step DIFFERS (2 of 6), random numbers missing"
 std::string DescribeState(const StateSummary& state) {
   const std::string name(Name(state.kind));
-  if (state.num_failures == 0) return absl::StrCat(name, " equal (", state.num_values, ")");
+  if (state.num_failures == 0) {
+    return state.num_not_compared == 0
+               ? absl::StrCat(name, " equal (", state.num_values, ")")
+               : absl::StrCat(name, " NOT COMPARED (", state.num_not_compared, " of ", state.num_values, ")");
+  }
   if (state.num_missing == state.num_values) return absl::StrCat(name, " MISSING in the current");
   if (state.num_extra == state.num_values) return absl::StrCat(name, " only in the current");
   return absl::StrCat(
       name, " DIFFER (", state.num_failures, " of ", state.num_values,
       state.num_missing > 0 ? absl::StrCat(", ", state.num_missing, " missing") : "",
       state.num_extra > 0 ? absl::StrCat(", ", state.num_extra, " only in the current") : "",
+      state.num_not_compared > 0 ? absl::StrCat(", ", state.num_not_compared, " not compared") : "",
       state.failing_ranks.empty()
           ? ""
           : absl::StrCat("; of ", FormatRanks({state.failing_ranks.begin(), state.failing_ranks.end()})),
@@ -137,6 +146,7 @@ Value StatesValue(const std::vector<StateSummary>& states) {
     list.push_back(ValueMap{{"kind", std::string(Name(state.kind))},
                             {"num_values", state.num_values},
                             {"num_failures", state.num_failures},
+                            {"num_not_compared", state.num_not_compared},
                             {"num_missing", state.num_missing},
                             {"num_extra", state.num_extra}});
   }
@@ -180,6 +190,24 @@ TreeComparison ProblemsOf(const RunsComparison& comparison) {
   return problems;
 }
 
+// Describes what fails in a dump, but for the first failure itself.
+std::string FailuresText(const DumpSummary& dump) {
+  if (dump.failures.empty()) return "";
+  std::string text;
+  const std::string figures = DescribeFigures(dump.failures.front().comparison);
+  if (!figures.empty()) absl::StrAppend(&text, "  ", figures, "\n");
+  text += WorstLines(dump.failures.front());
+  for (size_t i = 1; i < dump.failures.size(); ++i) {
+    absl::StrAppend(&text, "  also ", Describe(dump.failures[i]), "\n");
+  }
+  const std::string kinds = FormatKinds(dump.kinds);
+  if (!kinds.empty() && dump.states.empty()) absl::StrAppend(&text, "  differ: ", kinds, "\n");
+  const int64_t unnamed = dump.num_failures - static_cast<int64_t>(dump.failures.size());
+  if (unnamed > 0)
+    absl::StrAppend(&text, "  and ", unnamed, dump.states.empty() ? " more tensors of this dump\n" : " more\n");
+  return text;
+}
+
 template <typename Number>
 std::string TextOf(const std::optional<Number>& number) {
   return number.has_value() ? std::to_string(*number) : "";
@@ -190,6 +218,17 @@ std::string TextOf(const std::optional<Number>& number) {
 std::string DescribeFirstDivergence(const RunsComparison& comparison) {
   const DumpSummary* const first = comparison.first_divergence();
   return first == nullptr ? "" : PlaceOf(*first) + Describe(first->failures.front());
+}
+
+std::string DescribeNotCompared(const RunsComparison& comparison) {
+  const DumpSummary* const first = comparison.first_not_compared();
+  if (first == nullptr) return "";
+  const auto num = std::count_if(
+      comparison.dumps.begin(), comparison.dumps.end(),
+      [](const DumpSummary& dump) { return dump.verdict == Verdict::kCouldNotCompare; });
+  return absl::StrCat(PlaceOf(*first),
+                      first->failures.empty() ? "no number on either side" : Describe(first->failures.front()),
+                      num > 1 ? absl::StrCat("; and ", num - 1, " more") : "");
 }
 
 std::string ToText(const RunsComparison& comparison) {
@@ -230,21 +269,16 @@ std::string ToText(const RunsComparison& comparison) {
                     Printable(largest->largest_difference->path), ": ",
                     DescribeFigures(largest->largest_difference->comparison), "\n");
   }
-  if (const DumpSummary* first = comparison.first_divergence()) {
+  if (const std::string unknown = DescribeNotCompared(comparison); !unknown.empty())
+    absl::StrAppend(&text, "not compared: ", unknown, "\n");
+  const DumpSummary* const first = comparison.first_divergence();
+  if (first != nullptr)
     absl::StrAppend(&text, "first divergence: ", DescribeFirstDivergence(comparison), "\n");
-    const std::string figures = DescribeFigures(first->failures.front().comparison);
-    if (!figures.empty()) absl::StrAppend(&text, "  ", figures, "\n");
-    text += WorstLines(first->failures.front());
-    for (size_t i = 1; i < first->failures.size(); ++i) {
-      absl::StrAppend(&text, "  also ", Describe(first->failures[i]), "\n");
-    }
-    const std::string kinds = FormatKinds(first->kinds);
-    if (!kinds.empty() && first->states.empty()) absl::StrAppend(&text, "  differ: ", kinds, "\n");
-    const int64_t unnamed = first->num_failures - static_cast<int64_t>(first->failures.size());
-    if (unnamed > 0)
-      absl::StrAppend(&text, "  and ", unnamed, checkpoints ? " more\n" : " more tensors of this dump\n");
+  if (const DumpSummary* const shown = first != nullptr ? first : comparison.first_not_compared())
+    text += FailuresText(*shown);
+  if (first != nullptr) {
     if (first->rank.has_value()) absl::StrAppend(&text, "  ", DescribeRanks(comparison, *first), "\n");
-    absl::StrAppend(&text, DescribeLater(comparison, *first));
+    text += DescribeLater(comparison, *first);
   }
   absl::StrAppend(&text, "verdict: ", std::string(Name(comparison.verdict())), "\n");
   return text;

@@ -37,15 +37,15 @@ NamedComparison Result(const std::string& path, CompareStatus status, double abs
   return result;
 }
 
-TEST(Summarize, CountsWhatDoesNotPassAndKeepsTheFirst) {
+TEST(Summarize, CountsWhatDoesNotPassAndKeepsTheFirstThatDiffers) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 300; ++trial) {
     TreeComparison comparison;
     CompareRunsOptions options;
     options.max_failures = static_cast<int>(random() % 4);
     options.keep_results = trial % 2 == 0;
-    std::vector<std::string> failures;
-    int64_t first = -1, num_equal = 0;
+    std::vector<std::string> failures, unknown;
+    int64_t first = -1, first_unknown = -1, num_equal = 0;
     std::optional<std::pair<double, std::string>> largest;
     const size_t size = random() % 8;
     int64_t num_parameters = 0, num_parameters_that_differ = 0;
@@ -56,15 +56,20 @@ TEST(Summarize, CountsWhatDoesNotPassAndKeepsTheFirst) {
       const std::string path = absl::StrCat(is_parameter ? "weights." : "other.", i);
       comparison.results.push_back(Result(path, status, error));
       num_parameters += is_parameter;
-      num_parameters_that_differ += is_parameter && !Passes(status);
+      const bool is_unknown = status == CompareStatus::kEmpty || status == CompareStatus::kCouldNotCompare;
+      num_parameters_that_differ += is_parameter && !Passes(status) && !is_unknown;
       num_equal += status == CompareStatus::kBitwiseEqual;
       if (!Passes(status)) {
-        if (first < 0) first = static_cast<int64_t>(i);
-        failures.push_back(path);
+        int64_t& place = is_unknown ? first_unknown : first;
+        if (place < 0) place = static_cast<int64_t>(i);
+        (is_unknown ? unknown : failures).push_back(path);
       } else if (status != CompareStatus::kBitwiseEqual && (!largest || error > largest->first)) {
         largest = {error, path};
       }
     }
+    const auto num_different = static_cast<int64_t>(failures.size());
+    failures.insert(failures.end(), unknown.begin(), unknown.end());
+    if (first < 0) first = first_unknown;
     const Verdict verdict = comparison.verdict();
     const DumpSummary summary = Summarize(comparison, 3, 20, options);
     EXPECT_EQ(summary.rank, 3);
@@ -75,22 +80,22 @@ TEST(Summarize, CountsWhatDoesNotPassAndKeepsTheFirst) {
     EXPECT_EQ(summary.first_failure, first);
     EXPECT_EQ(summary.num_failures, failures.size());
     EXPECT_EQ(summary.results.results.size(), options.keep_results ? size : 0);
-    ASSERT_EQ(summary.failures.size(), std::min(failures.size(), static_cast<size_t>(options.max_failures)));
+    ASSERT_EQ(summary.failures.size(), std::min(failures.size(), static_cast<size_t>(std::max(options.max_failures, 1))));
     for (size_t i = 0; i < summary.failures.size(); ++i) EXPECT_EQ(summary.failures[i].path, failures[i]);
     ASSERT_EQ(summary.largest_difference.has_value(), largest.has_value()) << trial;
     if (largest) {
       EXPECT_EQ(summary.largest_difference->path, largest->second) << trial;
     }
-    int64_t num_counted = 0, num_different = 0;
+    int64_t num_counted = 0, num_counted_as_different = 0;
     for (const KindCount& count : summary.kinds) {
       num_counted += count.num_tensors();
-      num_different += count.num_different();
+      num_counted_as_different += count.num_different();
       if (count.kind() != TENSOR_KIND_PARAMETER) continue;
       EXPECT_EQ(count.num_tensors(), num_parameters);
       EXPECT_EQ(count.num_different(), num_parameters_that_differ);
     }
     EXPECT_EQ(num_counted, size);
-    EXPECT_EQ(num_different, failures.size());
+    EXPECT_EQ(num_counted_as_different, num_different);
   }
 }
 
@@ -100,14 +105,16 @@ TEST(RunsComparison, OneDumpThatDiffersDecidesAndTheFirstFailureIsNamed) {
     RunsComparison comparison;
     const size_t num_dumps = random() % 7;
     bool differs = false, is_unknown = num_dumps == 0;
+    std::vector<size_t> unknown;
     for (size_t i = 0; i < num_dumps; ++i) {
       DumpSummary& dump = comparison.dumps.emplace_back();
       dump.iteration = 10 * static_cast<int64_t>(i / 3);
       dump.rank = static_cast<int>(i % 3);
       dump.verdict = static_cast<Verdict>(random() % 3);
+      if (dump.verdict == Verdict::kCouldNotCompare) unknown.push_back(i);
       differs = differs || dump.verdict == Verdict::kDifferent;
       is_unknown = is_unknown || dump.verdict == Verdict::kCouldNotCompare;
-      if (random() % 3 == 0) continue;
+      if (dump.verdict == Verdict::kEqual) continue;
       dump.num_failures = 1;
       dump.failures = {Result("w", CompareStatus::kMismatch)};
       dump.first_failure = static_cast<int64_t>(random() % 3);
@@ -126,9 +133,17 @@ TEST(RunsComparison, OneDumpThatDiffersDecidesAndTheFirstFailureIsNamed) {
       return std::make_tuple(*dump->iteration, dump->first_failure, *dump->rank);
     };
     for (const DumpSummary& dump : comparison.dumps) {
-      if (dump.num_failures > 0 && (first == nullptr || place(&dump) < place(first))) first = &dump;
+      if (dump.verdict != Verdict::kDifferent) continue;
+      if (first == nullptr || place(&dump) < place(first)) first = &dump;
     }
     EXPECT_EQ(comparison.first_divergence(), first) << trial;
+    EXPECT_EQ(comparison.first_not_compared(), unknown.empty() ? nullptr : &comparison.dumps[unknown[0]]);
+    const size_t num_more = unknown.size() - 1;
+    const std::string more = num_more > 0 ? absl::StrCat("; and ", num_more, " more") : "";
+    EXPECT_EQ(DescribeNotCompared(comparison),
+              unknown.empty() ? ""
+                              : absl::StrCat("iteration ", unknown[0] / 3 * 10, ", rank ", unknown[0] % 3,
+                                             ", w: mismatch", more));
   }
 }
 
@@ -179,6 +194,7 @@ TEST(ToText, SaysWhatDivergedFirstAndWhere) {
               ElementsAre("verdict: different", "first divergence: " + first));
   EXPECT_EQ(AnswerCompare(comparison).how_sure(), "every element of 30 tensors in 6 dumps was compared");
   // Another rank differs first in something else.
+  comparison.dumps[2].verdict = Verdict::kDifferent;
   comparison.dumps[2].num_failures = 1;
   comparison.dumps[2].first_failure = 2;
   comparison.dumps[2].failures = {Result("v", CompareStatus::kMissing)};
@@ -189,6 +205,21 @@ TEST(ToText, SaysWhatDivergedFirstAndWhere) {
   EXPECT_THAT(
       ToText(comparison),
       HasSubstr("\n  on ranks 1, 2 of 3; at this iteration: fails on ranks 1, 2; passes on rank 0\n"));
+  // What could not be compared is neither a difference nor a pass, and hides none.
+  const DumpSummary differs = comparison.dumps[2];
+  for (const int i : {0, 2, 5}) {
+    comparison.dumps[i].verdict = Verdict::kCouldNotCompare;
+    comparison.dumps[i].num_failures = 1;
+    comparison.dumps[i].failures = {Result("v", CompareStatus::kCouldNotCompare)};
+  }
+  const std::string unknown = "iteration 10, rank 0, v: could not compare; and 2 more";
+  EXPECT_THAT(ToText(comparison),
+              AllOf(HasSubstr(absl::StrCat("\nnot compared: ", unknown, "\nfirst divergence: ", first, "\n")),
+                    HasSubstr("\n  on rank 1 alone; at this iteration: fails on rank 1; passes on no rank; not "
+                              "compared on ranks 0, 2\n  later: 0 of 3 dumps differ, 1 could not be compared\n")));
+  EXPECT_THAT(AnswerCompare(comparison).sentences(),
+              ElementsAre("verdict: different", "first divergence: " + first, "not compared: " + unknown));
+  comparison.dumps[2] = differs;
   // The other failures, and no tolerance that would pass.
   TensorComparison& failure = comparison.dumps[1].failures[0].comparison;
   failure.passing_atol = std::numeric_limits<double>::infinity();
@@ -241,24 +272,26 @@ TEST(ToText, OfCheckpointsSaysWhichStatesDiffer) {
   dump.num_tensors = 30;
   dump.num_failures = 12;
   dump.num_bitwise_equal = 18;
+  dump.verdict = Verdict::kDifferent;
   dump.failures = {Result("w", CompareStatus::kMissing)};
-  dump.states = {{StateKind::kWeights, 12, 0, 0, 0, {}},
-                 {StateKind::kMoments, 6, 2, 0, 0, {}},
-                 {StateKind::kStep, 6, 3, 1, 1, {0, 2}},
-                 {StateKind::kRandom, 2, 2, 2, 0, {}},
-                 {StateKind::kSchedule, 3, 3, 0, 3, {}}};
+  dump.states = {{StateKind::kWeights, 12, 0, 0, 0, 0, {}},
+                 {StateKind::kMoments, 6, 2, 0, 0, 0, {}},
+                 {StateKind::kStep, 6, 3, 1, 1, 1, {0, 2}},
+                 {StateKind::kRandom, 2, 2, 0, 2, 0, {}},
+                 {StateKind::kSchedule, 3, 3, 0, 0, 3, {}},
+                 {StateKind::kOther, 5, 0, 2, 0, 0, {}}};
   EXPECT_THAT(
       ToText(comparison),
       HasSubstr(
           "compared  30 tensors in 1 checkpoint: 18 bitwise equal, 0 within tolerance, 12 not\n"
           "state     weights equal (12), optimizer moments DIFFER (2 of 6), optimizer step DIFFER (3 of "
-          "6, 1 missing, 1 only in the current; of ranks 0, 2), random numbers MISSING in the current, "
-          "schedule only in the current\n"
+          "6, 1 missing, 1 only in the current, 1 not compared; of ranks 0, 2), random numbers MISSING in "
+          "the current, schedule only in the current, other NOT COMPARED (2 of 5)\n"
           "first divergence: w: missing\n  and 11 more\n"));
   // Of a series, from which step on.
   comparison.dumps.push_back(dump);
-  comparison.dumps[0].states = {{StateKind::kWeights, 1, 0, 0, 0, {}}, {StateKind::kRandom, 1, 1, 0, 0, {}}};
-  comparison.dumps[1].states = {{StateKind::kWeights, 1, 1, 0, 0, {}}, {StateKind::kRandom, 1, 1, 0, 0, {}}};
+  comparison.dumps[0].states = {{StateKind::kWeights, 1, 0, 0, 0, 0, {}}, {StateKind::kRandom, 1, 1, 0, 0, 0, {}}};
+  comparison.dumps[1].states = {{StateKind::kWeights, 1, 1, 0, 0, 0, {}}, {StateKind::kRandom, 1, 1, 0, 0, 0, {}}};
   comparison.dumps[0].iteration = 200;
   comparison.dumps[1].iteration = 300;
   EXPECT_THAT(ToText(comparison),
@@ -267,7 +300,7 @@ TEST(ToText, OfCheckpointsSaysWhichStatesDiffer) {
   // One beside the series alone.
   DumpSummary beside = comparison.dumps[1];
   beside.iteration = std::nullopt;
-  for (DumpSummary& of_series : comparison.dumps) of_series.num_failures = 0;
+  for (DumpSummary& of_series : comparison.dumps) of_series.verdict = Verdict::kEqual;
   comparison.dumps.push_back(std::move(beside));
   EXPECT_THAT(ToText(comparison), HasSubstr("first divergence: w: missing\n  and 11 more\nverdict: "));
 }
@@ -301,10 +334,11 @@ TEST(ToJson, HasEachFieldOfEachDump) {
                          {"num_failures", kind.num_different()}});
         StateSummary& state = dump.states.emplace_back();
         state = {
-            random() % 2 == 0 ? StateKind::kWeights : StateKind::kRandom, any(), any(), any(), any(), {}};
+            random() % 2 == 0 ? StateKind::kWeights : StateKind::kRandom, any(), any(), any(), any(), any(), {}};
         states.push_back({{"kind", std::string(Name(state.kind))},
                           {"num_values", state.num_values},
                           {"num_failures", state.num_failures},
+                          {"num_not_compared", state.num_not_compared},
                           {"num_missing", state.num_missing},
                           {"num_extra", state.num_extra}});
       }
