@@ -89,6 +89,12 @@ int main(int argc, char** argv) {
   // Large blocks stay mappings of their own, which grow without a copy and go back to the system. glibc would
   // put them among the small ones after the first is freed.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  // `ott help stats` is `ott stats --help`.
+  char help[] = "--help";
+  if (argc > 1 && std::strcmp(argv[1], "help") == 0) {
+    argv[1] = argc > 2 ? argv[2] : help;
+    if (argc > 2) argv[2] = help;
+  }
   CLI::App app("Answers about runs of training programs: who is slow, and what first diverged.", "ott");
   app.set_version_flag("--version", absl::StrCat("ott ", ott::kVersion), "Print the version and exit");
   app.require_subcommand(1);

@@ -24,6 +24,8 @@ printf '{\n  "loss": 0.75\n}' > "$dumps/other/tensors.json"
 printf '{\n  "loss": 0.' > "$dumps/cut/tensors.json"
 
 expect 0 'ott compare out/reference' --help
+expect 0 'ott compare out/reference' help
+expect 0 'ott stats' help stats
 for command in ab calibrate check compare crosscheck curves hang origin prof profile report stats trace whatif; do
   expect 0 '^Exit code: ' "$command" --help
   expect 0 '^Examples?:$' "$command" --help
