@@ -26,8 +26,11 @@ constexpr int64_t kDoubtHere = 1500000000;
 constexpr int64_t kDoubtElsewhere = 10000000000;
 
 // Returns true if, for all that their last signs of life tell, the first of two that are gone went earlier.
-// Ranks note when they leave.
+// Ranks note when they leave. REQUIRES: the second waited for the first.
 bool WentBefore(const RankState& a, const RankState& b) {
+  // A rank that leaves an operation was told of an error there. A killed one that gave no sign of life
+  // afterwards explains it, unless its launcher ended it, as it does after the first error.
+  if (b.left && !a.left) return a.terminated_ns == 0 && a.now_ns <= b.now_ns;
   if (a.left != b.left) return a.left;
   const int64_t doubt = a.host != b.host ? kDoubtElsewhere : a.left ? 0 : kDoubtHere;
   return a.now_ns + doubt < b.now_ns;
@@ -78,7 +81,7 @@ class CauseFinder {
   // A rank that is gone waited for one that is still there and stands, or of which nothing is known: that may
   // be why it is gone.
   bool IsConsequence(int rank) const;
-  // Returns true if the last operation of a rank that left needs one that left before and never came, or of
+  // Returns true if the last operation of a rank that left needs one that went before and never came, or of
   // which nothing is known: it ended by an error.
   bool FailedForWantOfAnother(int rank) const;
   void NoteConsequence(int rank, const char* why);
@@ -207,7 +210,8 @@ bool CauseFinder::FailedForWantOfAnother(int rank) const {
     const RankState& other = job_.ranks[member];
     if (!other.known()) return true;
     const GroupPosition* const position = other.Position(last.group);
-    return other.left && position != nullptr && position->entered < last.sequence && WentBefore(other, state);
+    return IsGone(other) && position != nullptr && position->entered < last.sequence &&
+           WentBefore(other, state);
   });
 }
 

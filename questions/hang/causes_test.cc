@@ -192,6 +192,19 @@ a=012.411 | left t990 | a#412c left | a#412c
   note rank 1 is gone, too, but waited for others then: that may be a consequence
 a=012.411 | left | a#412c! left | a#412c
   HANGING LEFT 0, LEFT 1
+# So has one that left there, and in what it still waited, as another was killed, but not if that lived on or was ended.
+a=012.411 | dead | a#412c left | a#412c
+  HANGING DEAD 0
+  note rank 1 is gone, too, but waited for others then: that may be a consequence
+a=012.411 | dead t999 | a#412 left | a#412
+  HANGING DEAD 0
+  note rank 1 is gone, too, but waited for others then: that may be a consequence
+a=012.411 | dead t1001 | a#412c left | a#412c
+  HANGING DEAD 0, LEFT 1
+a=012.411 | dead t1001 | a#412 left | a#412
+  HANGING DEAD 0, LEFT 1
+a=012.411 | dead killed | a#412c left | a#412c
+  HANGING DEAD 0, LEFT 1
 a=012.411 | left t990 | a#412c dead | a#412c
   HANGING DEAD 1, LEFT 0
 a=012.411 | a#412c left t990 | a#412c left | a#412c
@@ -494,6 +507,8 @@ class JobInWords {
       state.process = process->second;
     } else if (word == "left" || word == "finished") {
       (word == "left" ? state.left : state.finished) = true;
+    } else if (word == "killed") {
+      state.terminated_ns = kSecond;
     } else if (word == "unread") {
       state = RankState();
     } else if (word == "unplaced") {
