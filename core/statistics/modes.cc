@@ -20,20 +20,25 @@ struct Split {
 // REQUIRES: samples are sorted.
 Split BestSplit(const std::vector<double>& samples) {
   const auto count = static_cast<double>(samples.size());
-  const double mean = std::accumulate(samples.begin(), samples.end(), 0.0) / count;
-  double squares = 0;
-  for (const double sample : samples) squares += (sample - mean) * (sample - mean);
+  // About the least of them, so that equal ones differ by nothing, which a rounded mean does not ensure.
+  const double least = samples.front();
+  double all = 0, squares = 0;
+  for (const double sample : samples) {
+    all += sample - least;
+    squares += (sample - least) * (sample - least);
+  }
+  const double of_mean = all * all / count;
   Split best;
-  if (squares == 0) return best;
   const size_t fewest = std::max<size_t>(2, samples.size() / 5);
   double sum = 0;
   for (size_t i = 0; i + fewest < samples.size(); ++i) {
-    sum += samples[i] - mean;
+    sum += samples[i] - least;
     const auto low = static_cast<double>(i + 1);
     if (i + 1 < fewest) continue;
-    // The sum of squares of the means about the mean of all: sum / low below, -sum / (count - low) above.
-    const double between = sum * sum / low + sum * sum / (count - low);
-    if (1 - between / squares < best.share_inside) best = {i + 1, 1 - between / squares};
+    // The squares of the means of both groups about the mean of all.
+    const double between = sum * sum / low + (all - sum) * (all - sum) / (count - low) - of_mean;
+    const double inside = 1 - between / (squares - of_mean);
+    if (inside < best.share_inside) best = {i + 1, inside};
   }
   return best;
 }
@@ -70,9 +75,7 @@ std::optional<TwoModes> FindTwoModes(std::vector<double> samples) {
   if (samples.size() < kFewest || samples.size() > kMost) return std::nullopt;
   std::sort(samples.begin(), samples.end());
   const Split split = BestSplit(samples);
-  if (split.num_low == 0 || split.share_inside >= ShareInsideOfNormalSamples(samples.size())) {
-    return std::nullopt;
-  }
+  if (split.share_inside >= ShareInsideOfNormalSamples(samples.size())) return std::nullopt;
   TwoModes modes;
   modes.num_low = split.num_low;
   modes.num_high = samples.size() - split.num_low;
