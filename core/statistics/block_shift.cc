@@ -60,9 +60,7 @@ Interval BlockShift::IntervalAt(double error) const {
   // The largest number of differences that may be left out at either end.
   double below = 0;
   size_t left_out = 0;
-  while (left_out < differences_.size() / 2 && 2 * (below + probabilities_[left_out]) <= error) {
-    below += probabilities_[left_out++];
-  }
+  while (2 * (below + probabilities_[left_out]) <= error) below += probabilities_[left_out++];
   if (left_out == 0) {
     return {-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
   }

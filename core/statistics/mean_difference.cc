@@ -47,10 +47,7 @@ Interval Estimate::IntervalAt(double error) const {
   return {value - half_width, value + half_width};
 }
 
-double Estimate::PValue() const {
-  if (standard_error == 0) return value == 0 ? 1 : 0;
-  return StudentTTwoSidedPValue(value / standard_error, degrees_of_freedom);
-}
+double Estimate::PValue() const { return StudentTTwoSidedPValue(value / standard_error, degrees_of_freedom); }
 
 Estimate WelchDifference(const std::vector<double>& a, const std::vector<double>& b) {
   return Difference(GroupOf(a), GroupOf(b));

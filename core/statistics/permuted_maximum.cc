@@ -39,18 +39,17 @@ CenteredScores Center(const std::vector<double>& scores, size_t num_runs) {
   CenteredScores centered{num_runs, scores.size() / num_runs, scores, {}};
   centered.squares.resize(centered.num_scores);
   for (size_t score = 0; score < centered.num_scores; ++score) {
-    double sum = 0, size = 0;
+    double sum = 0;
     for (size_t run = 0; run < num_runs; ++run) sum += scores[run * centered.num_scores + score];
     for (size_t run = 0; run < num_runs; ++run) {
       double& value = centered.values[run * centered.num_scores + score];
-      size = std::max(size, std::abs(value));
       value -= sum / static_cast<double>(num_runs);
       centered.squares[score] += value * value;
     }
     // Equal scores have no spread but that of rounding.
-    if (centered.squares[score] > 1e-24 * size * size * static_cast<double>(num_runs)) continue;
-    for (size_t run = 0; run < num_runs; ++run) centered.values[run * centered.num_scores + score] = 0;
-    centered.squares[score] = 0;
+    const double rounding = 1e-12 * scores[score];
+    if (centered.squares[score] <= rounding * rounding * static_cast<double>(num_runs))
+      centered.squares[score] = 0;
   }
   return centered;
 }
@@ -71,7 +70,7 @@ void ComputeT(const CenteredScores& scores, const std::vector<size_t>& group, st
   const double size = static_cast<double>(group.size());
   const double rest = static_cast<double>(scores.num_runs) - size;
   const auto variance = [](double squares, double mean, double count) {
-    return count > 1 ? std::max(0.0, squares - count * mean * mean) / (count - 1) : 0.0;
+    return (squares - count * mean * mean) / (count - 1);
   };
   t->resize(num_scores);
   for (size_t score = 0; score < num_scores; ++score) {
@@ -161,7 +160,7 @@ double SmallestPermutedPValue(size_t num_a, size_t num_b) {
   OTT_CHECK(num_a > 0 && num_b > 0) << num_a << " and " << num_b << " runs";
   // Groups of one size have the same |t| when they are swapped.
   const double same = num_a == num_b ? 2 : 1;
-  const double choices = NumChoices(num_a + num_b, std::min(num_a, num_b));
+  const double choices = NumChoices(num_a + num_b, num_a);
   return choices <= kMostChoices ? same / choices : 1 / kMostChoices;
 }
 

@@ -77,7 +77,7 @@ Fit FitPart(const std::vector<double>& values, const Part& part) {
     fit.outside += values[i];
     ++fit.num_outside;
   }
-  if (fit.num_outside > 0) fit.outside /= fit.num_outside;
+  fit.outside /= fit.num_outside;  // is read only where there is an outside
   std::vector<double> residuals;
   for (size_t i = 0; i < values.size(); ++i) {
     if (is_inside(i)) residuals.push_back(values[i] - fit.inside);
@@ -257,7 +257,7 @@ class Comparison {
     const double seconds_of_block = process_.cpu.watched_seconds *
                                     static_cast<double>(process_.time.block_iterations) /
                                     static_cast<double>(std::max<int64_t>(process_.time.count, 1));
-    const double num_blocks = 1 + std::ceil(kDisturbanceSeconds / std::max(seconds_of_block, 1e-9));
+    const double num_blocks = 1 + std::ceil(kDisturbanceSeconds / seconds_of_block);
     if (4 * num_blocks > static_cast<double>(part.size())) return most;
     std::vector<double> left(differences_.begin() + static_cast<int64_t>(part.begin),
                              differences_.begin() + static_cast<int64_t>(part.end));
