@@ -162,7 +162,9 @@ class Definition {
       mean += middles.back() / size;
       differences.push_back(static_cast<double>(all[which].time.blocks[block]) - middles.back());
     }
-    for (size_t i = 0; as_shares && i < differences.size(); ++i) differences[i] *= mean / middles[i];
+    for (size_t i = 0; as_shares && i < differences.size(); ++i) {
+      if (middles[i] > 0) differences[i] *= mean / middles[i];
+    }
     return differences;
   }
 
@@ -266,21 +268,24 @@ TEST(PersistentExcess, IsThatOfItsDefinition) {
   std::uniform_real_distribution<double> uniform(0, 1);
   std::normal_distribution<double> normal;
   int num_whole = 0, num_paired = 0, num_shares = 0, num_parts = 0, num_to_end = 0;
-  for (int trial = 0; trial < 400; ++trial) {
+  for (int trial = 0; trial < 700; ++trial) {
     const size_t num_others = 1 + random() % 6, size = random() % 8 == 0 ? 7 : 8 + random() % 9;
     const double noise = random() % 2 == 0 ? 2e-5 : 5e-4, growth = random() % 3 == 0 ? 0.3 : 0;
     const double level = random() % 2 == 0 ? 0.1 : 0;
     const bool is_computing = random() % 2 == 0, is_exact = random() % 20 == 0;
-    const auto draw = [&](bool has_blocks, double excess, size_t begin, size_t end) {
+    const size_t idle = random() % (10 * size);  // a block without work, in few trials
+    const double all_over = random() % 6 == 0 ? 2e-3 : 0;
+    const auto draw = [&](bool has_blocks, double more, double excess, size_t begin, size_t end) {
       SteadyTime time;
       double walk = 0;
-      const double own = 0.01 * (1 + level * 0.1 * normal(random));
+      const double own = 0.01 * (1 + level * 0.1 * normal(random)) + more;
       // Some are one block behind.
       time.num_blocks = static_cast<int>(size - (random() % 6 == 0 ? 1 : 0));
       for (size_t i = 0; i < static_cast<size_t>(time.num_blocks); ++i) {
         walk = 0.5 * walk + noise * normal(random);
         const double phase = 1 + growth * static_cast<double>(i);
-        time.blocks[i] = static_cast<float>(phase * (own + (i >= begin && i < end ? excess : 0)) + walk);
+        const double seconds = phase * (own + (i >= begin && i < end ? excess : 0)) + walk;
+        time.blocks[i] = static_cast<float>(i == idle ? 0 : seconds);
         time.seconds += static_cast<double>(time.blocks[i]) / time.num_blocks;
       }
       time.block_iterations = has_blocks ? 5 : 10;
@@ -291,11 +296,13 @@ TEST(PersistentExcess, IsThatOfItsDefinition) {
       return ProcessTime{time, {cpu, 0.3 * uniform(random), 10 * std::pow(uniform(random), 3)}};
     };
     std::vector<ProcessTime> others;
+    // One is slow in the second half, and one in the first.
     for (size_t i = 0; i < num_others; ++i)
-      others.push_back(draw(random() % 30 > 0, i == 1 ? 1e-3 : 0, size / 2, size));
+      others.push_back(draw(random() % 30 > 0, 0, i == 1 || i == 2 ? 1e-3 : 0, i == 1 ? size / 2 : 0,
+                            i == 1 ? size : size / 2));
     const size_t begin = random() % 3 == 0 ? 0 : random() % (size - 3);
     const size_t end = random() % 2 == 0 ? size : begin + 3 + random() % (size - begin - 2);
-    const ProcessTime process = draw(true, 1e-3 * static_cast<double>(random() % 3), begin, end);
+    const ProcessTime process = draw(true, all_over, 1e-3 * static_cast<double>(random() % 3), begin, end);
 
     Definition definition(others, process);
     Excess expected = definition.OfWholeRun();

@@ -14,6 +14,7 @@
 
 #include "gtest/gtest.h"
 #include "ott/core/statistics/distributions.h"
+#include "ott/core/statistics/location.h"
 #include "ott/core/statistics/policy.h"
 #include "ott/core/statistics/steady_time.h"
 
@@ -32,34 +33,52 @@ SteadyTime Simulate(double level, int iterations, std::mt19937_64& random) {
   return *recorder.Finish();
 }
 
-TEST(SteadyTime, NeedsEnoughBlocks) {
-  SteadyTimeRecorder recorder;
-  for (int i = 0; i < SteadyTimeRecorder::kMinBlocks * SteadyTimeRecorder::kBaseLength; ++i) {
-    EXPECT_FALSE(recorder.Finish().has_value()) << i;
-    recorder.Add(1);
-  }
-  ASSERT_TRUE(recorder.Finish().has_value());
-  EXPECT_EQ(recorder.Finish()->seconds, 1);
-  EXPECT_EQ(recorder.Finish()->standard_error, 0);
-}
-
-TEST(SteadyTime, OneStallMovesNothing) {
-  for (int stall = 500; stall < 500 + SteadyTimeRecorder::kBaseLength; ++stall) {
+TEST(SteadyTime, IsThatOfItsDefinition) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  const auto means_of = [](const std::vector<double>& values, size_t size) {
+    std::vector<double> means(values.size() / size);
+    for (size_t i = 0; i < means.size() * size; ++i) means[i / size] += values[i] / static_cast<double>(size);
+    return means;
+  };
+  const auto error_of = [](const std::vector<double>& values) {
+    const double mean = Mean(values), count = static_cast<double>(values.size());
+    double squares = 0;
+    for (const double value : values) squares += std::pow(value - mean, 2);
+    return std::sqrt(squares / count / (count - 1));
+  };
+  int num_in_pairs = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    const size_t count = 1 + random() % (trial % 2 == 0 ? 100 : 3000);
     SteadyTimeRecorder recorder;
-    for (int i = 0; i < 1000; ++i) recorder.Add(i == stall || i == stall + 1 ? 20 : 0.01);
-    EXPECT_NEAR(recorder.Finish()->seconds, 0.01, 1e-9) << stall;
-    EXPECT_LT(recorder.Finish()->standard_error, 1e-9);
+    std::vector<double> seconds, medians;
+    double state = 0;
+    for (size_t i = 0; i < count; ++i) {
+      state = (trial % 3 == 0 ? 0.99 : 0) * state + normal(random);
+      seconds.push_back(100 + state);
+      recorder.Add(seconds.back());
+    }
+    for (auto five = seconds.begin(); seconds.end() - five >= 5; five += 5)
+      medians.push_back(Median({five, five + 5}));
+    // Whenever there are 16 blocks, each two become one.
+    size_t length = 1;
+    while (medians.size() / length >= 16) length *= 2;
+    const std::vector<double> blocks = means_of(medians, length), pairs = means_of(blocks, 2);
+    const std::optional<SteadyTime> time = recorder.Finish();
+    EXPECT_EQ(recorder.count(), count);
+    ASSERT_EQ(time.has_value(), blocks.size() >= 8);
+    if (!time) continue;
+    const bool in_pairs = error_of(pairs) > error_of(blocks);
+    num_in_pairs += in_pairs;
+    EXPECT_NEAR(time->seconds, Mean(blocks), 1e-4);
+    EXPECT_NEAR(time->standard_error, error_of(in_pairs ? pairs : blocks), 1e-4);
+    EXPECT_EQ(time->degrees_of_freedom, (in_pairs ? pairs : blocks).size() - 1);
+    EXPECT_EQ(time->count, count);
+    EXPECT_EQ(time->block_iterations, 5 * length);
+    ASSERT_EQ(time->num_blocks, blocks.size());
+    for (size_t i = 0; i < blocks.size(); ++i) EXPECT_NEAR(time->blocks[i], blocks[i], 1e-4);
   }
-}
-
-TEST(SteadyTime, OfAnyNumberOfIterationsIsTheirMean) {
-  for (const int iterations : {40, 163, 5000, 1000000}) {
-    SteadyTimeRecorder recorder;
-    for (int i = 0; i < iterations; ++i) recorder.Add(i);
-    // All but what is not yet a block.
-    EXPECT_NEAR(recorder.Finish()->seconds, iterations / 2.0, iterations / 16.0) << iterations;
-    EXPECT_EQ(recorder.count(), iterations);
-  }
+  EXPECT_GT(num_in_pairs, 20);
 }
 
 // 0.95 nominally; the blocks of 400 iterations are 12.5 to 25 of them, the noise depends on the last 20.
@@ -85,6 +104,9 @@ TEST(PersistentExcess, IsTestedOnOneSideAndOfSeveralTestsAtTheLevelOfOne) {
     EXPECT_NEAR(excess.PValue(), level, 1e-9);
     excess.among_processes.value *= -1;
     EXPECT_NEAR(excess.PValue(), 1 - level, 1e-9);
+    excess.num_tests = 6;
+    EXPECT_EQ(excess.PValue(), 1);
+    excess.num_tests = 1;
   }
   excess.among_processes.value = 0;
   for (const int num_tests : {1, 6}) {
@@ -124,51 +146,46 @@ TEST(PersistentExcess, IsFoundAsOftenAsItSays) {
 
 // So long that no disturbance lasts.
 constexpr double kLong = 100;
-ProcessTime Sleeping(double seconds) { return {{seconds, 0.001 * seconds, 10}, {}}; }
-ProcessTime Computing(double seconds) { return {{seconds, 0.001 * seconds, 10}, {seconds, 0, kLong}}; }
 
-TEST(PersistentExcess, OfAProcessThatSleepsLongerIsSure) {
-  const Excess excess = ExcessOver({Sleeping(5e-3)}, Sleeping(5.5e-3));
-  EXPECT_NEAR(excess.seconds, 0.5e-3, 1e-9);
-  EXPECT_LT(excess.PValue(), 1e-5);
-  EXPECT_GT(ExcessOver({Sleeping(5.5e-3)}, Sleeping(5e-3)).PValue(), 0.99);
-  EXPECT_LT(excess.Detectable(1e-4), 0.1e-3);
-}
-
-TEST(PersistentExcess, OfTwoThatComputeIsNoneWithinWhatProcessesDifferBy) {
-  EXPECT_GT(ExcessOver({Computing(5e-3)}, Computing(5.2e-3)).PValue(), 0.01);
-  EXPECT_LT(ExcessOver({Computing(5e-3)}, Computing(6e-3)).PValue(), 1e-4);
-}
-
-TEST(PersistentExcess, OfProcessesWhoseCpuOthersHadIsNoneThatSharingExplains) {
-  const SteadyTime usual = {0.010, 1e-6, 20};
-  const SteadyTime longer = {0.0122, 1e-6, 20};
-  EXPECT_LT(ExcessOver({{usual, {0.010, 0, kLong}}}, {longer, {0.0122, 0, kLong}}).PValue(), 0.001);
-  constexpr double kShort = 0.2;
-  EXPECT_GT(ExcessOver({{usual, {0.010, 0.3, kShort}}}, {longer, {0.0122, 0.1, kShort}}).PValue(), 0.01);
-  EXPECT_GT(ExcessOver({{usual, {0.010, 0.1, kShort}}}, {longer, {0.0122, 0.3, kShort}}).PValue(), 0.01);
-  // Others come and go, and one process after the other runs beside them.
-  EXPECT_LT(ExcessOver({{usual, {0.010, 0.3, kLong}}}, {longer, {0.0122, 0.3, kLong}}).PValue(), 0.001);
-  // Sleep does not get longer by it.
-  EXPECT_LT(ExcessOver({{usual, {0.0005, 0.3, kShort}}}, {longer, {0.0005, 0.3, kShort}}).PValue(), 0.001);
-}
-
-TEST(PersistentExcess, OnACpuOfAMomentIsNoneThatADisturbanceOrASlowdownExplains) {
-  const auto p_value = [](double longer, double watched_seconds) {
-    const auto computing = [=](double seconds) {
-      return ProcessTime{{seconds, 0.001 * seconds, 10}, {seconds, 0, watched_seconds}};
-    };
-    return ExcessOver({computing(350e-6)}, computing(350e-6 * (1 + longer))).PValue();
+TEST(PersistentExcess, IsNoneThatSharingADisturbanceOrASlowdownExplains) {
+  struct Row {
+    double usual, longer;       // milliseconds
+    double cpu;                 // share on a CPU
+    double taken_other, taken;  // shares
+    double watched;             // seconds
+    double least, most;         // p-value
   };
-  // However many iterations there are in it.
-  EXPECT_GT(p_value(0.17, 0.07), 0.01);
-  EXPECT_LT(p_value(2, 0.07), 1e-3);
-  // A slowdown of all of a short run, as hosts do to their guests.
-  EXPECT_GT(p_value(0.5, 0.13), 0.1);
-  EXPECT_GT(p_value(1, 0.13), 0.1);
-  EXPECT_GT(p_value(0.1, 3), 0.1);
-  EXPECT_LT(p_value(0.5, 1.3), 1e-3);
-  EXPECT_LT(p_value(0.2, 10), 1e-3);
+  constexpr double kShort = 0.2;
+  for (const Row& row :
+       std::vector<Row>{// Sleep is sure.
+                        {5, 5.5, 0, 0, 0, 0, 0, 1e-5},
+                        {5.5, 5, 0, 0, 0, 0, 0.99, 1},
+                        // Processes of one program differ.
+                        {5, 5.2, 1, 0, 0, kLong, 0.01, 1},
+                        {5, 6, 1, 0, 0, kLong, 0, 1e-4},
+                        // Others come and go, and one process after the other runs beside them.
+                        {10, 12.2, 1, 0, 0, kLong, 0, 1e-3},
+                        {10, 12.2, 1, 0.3, 0.1, kShort, 0.01, 1},
+                        {10, 12.2, 1, 0.1, 0.3, kShort, 0.01, 1},
+                        {10, 12.2, 1, 0.3, 0.3, kLong, 0, 1e-3},
+                        {10, 12.2, 0.05, 0.3, 0.3, kShort, 0, 1e-3},
+                        // A moment on a CPU, however many iterations are in it.
+                        {0.35, 1.17 * 0.35, 1, 0, 0, 0.07, 0.01, 1},
+                        {0.35, 3 * 0.35, 1, 0, 0, 0.07, 0, 1e-3},
+                        // A slowdown of all of a short run, as hosts do to their guests.
+                        {0.35, 1.5 * 0.35, 1, 0, 0, 0.13, 0.1, 1},
+                        {0.35, 2 * 0.35, 1, 0, 0, 0.13, 0.1, 1},
+                        {0.35, 1.1 * 0.35, 1, 0, 0, 3, 0.1, 1},
+                        {0.35, 1.5 * 0.35, 1, 0, 0, 1.3, 0, 1e-3},
+                        {0.35, 1.2 * 0.35, 1, 0, 0, 10, 0, 1e-3}}) {
+    const auto process = [&row](double milliseconds, double taken) {
+      const double seconds = milliseconds / 1000;
+      return ProcessTime{{seconds, 0.001 * seconds, 10}, {row.cpu * seconds, taken, row.watched}};
+    };
+    const double p =
+        ExcessOver({process(row.usual, row.taken_other)}, process(row.longer, row.taken)).PValue();
+    EXPECT_TRUE(p >= row.least && p <= row.most) << row.longer << " of " << row.usual << ": " << p;
+  }
 }
 
 // On a CPU, in phases that all processes have: of each iteration, how long it takes this one.
