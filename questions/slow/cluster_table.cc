@@ -137,7 +137,7 @@ std::string Describe(const Straggler& slow) {
   }
   if (slow.place_is_unknown()) {
     return absl::StrCat(works, " (", FormatInterval(slow),
-                        "); in which measurement is not known, as the times of few ranks are kept", in_mean);
+                        "); in which measurement is not known, as not all times are kept", in_mean);
   }
   const std::string where = slow.measurement().empty()
                                 ? std::string("outside all measurements")
@@ -156,15 +156,15 @@ std::string StragglerLine(const ClusterStats& stats) {
                         FormatRanks({stats.missing_ranks().begin(), stats.missing_ranks().end()}),
                         stats.has_detectable() ? ", and none of the others stands out" : "");
   }
-  if (!stats.has_detectable() && !AnyCollective(stats)) {
-    return "slowest rank: cannot tell: no measurement is known in which ranks wait for each other, so that "
-           "waiting counts as work; name them as collective";
+  if (stats.has_detectable()) {
+    return absl::StrFormat("slowest rank: none stands out (an excess of %.0f%% would have shown)",
+                           std::ceil(stats.detectable() * 100));
   }
-  if (!stats.has_detectable()) {
+  if (AnyCollective(stats)) {
     return "slowest rank: cannot tell; that takes some 40 measured iterations, and ranks that do like work";
   }
-  return absl::StrFormat("slowest rank: none stands out (an excess of %.0f%% would have shown)",
-                         std::ceil(stats.detectable() * 100));
+  return "slowest rank: cannot tell: no measurement is known in which ranks wait for each other, so that "
+         "waiting counts as work; name them as collective";
 }
 
 // "attention_forward: rank 1 (vm) takes 20.1% longer than the others (18.0 to 23.0%), 0.4% of an iteration"

@@ -101,8 +101,14 @@ void LocateExcess(const ClusterSummary& summary, const std::string& group, const
     outermost.push_back(parts.back());
   }
   const double all = excess_of_work.seconds_of_run;
+  // Of measurements the mean of the run is known. Where the rank is as much faster in the rest of the run,
+  // they do not show what it takes longer.
+  if (2 * all < excess_of_work.seconds * (excess_of_work.end - excess_of_work.begin)) {
+    straggler.set_place_is_unknown(true);
+    return;
+  }
   // If only a part of the run has the excess, scales to what is there.
-  const double scale = all > 0 ? excess_of_work.seconds / all : 1;
+  const double scale = excess_of_work.seconds / all;
   if (2 * largest >= all) {
     double shortest = 0;
     for (const Part& part : parts) {
@@ -139,20 +145,17 @@ bool HasCollectives(const ClusterStats& stats) {
 }
 
 void FindStraggler(const ClusterSummary& summary, double error, ClusterStats& stats) {
-  const int64_t num_compared = NumCompared(summary.work().times);
-  if (num_compared == 0) return;
-  const double level = error / static_cast<double>(num_compared);
+  const double level = error / static_cast<double>(NumCompared(summary.work().times));
   const double min_seconds = kMinWorkShare * summary.iteration().over_ranks.mean();
-  bool any_suspect = false;
   int64_t num_known = 0;
   std::optional<RankTimes::Suspect> most;
   std::string group_of_most;
-  double detectable = 0;
+  std::optional<double> detectable;
   for (const auto& [group, times] : summary.work().times) {
     num_known += times.num_ranks();
     for (const RankTimes::Suspect& suspect : times.Suspects()) {
-      any_suspect = true;
-      detectable = std::max(detectable, Relative(Detectable(suspect, level, min_seconds), suspect.excess));
+      detectable =
+          std::max(detectable.value_or(0), Relative(Detectable(suspect, level, min_seconds), suspect.excess));
       if (!StandsOut(suspect, level, min_seconds)) continue;
       if (most && most->excess.seconds_of_run >= suspect.excess.seconds_of_run) continue;
       most = suspect;
@@ -162,8 +165,8 @@ void FindStraggler(const ClusterSummary& summary, double error, ClusterStats& st
   if (!most) {
     // If no waiting is known, it counts as work, and all work as long. Ranks of which too little was measured
     // may be slow.
-    if (any_suspect && num_known == stats.num_ranks() && HasCollectives(stats)) {
-      stats.set_detectable(detectable);
+    if (detectable && num_known == stats.num_ranks() && HasCollectives(stats)) {
+      stats.set_detectable(*detectable);
     }
     return;
   }
@@ -208,7 +211,6 @@ void FindSlowMeasurements(const ClusterSummary& summary, double error, ClusterSt
   int64_t num_compared = 0;
   for (const ClusterSummary::Row& measurement : summary.measurements())
     num_compared += NumCompared(measurement.times);
-  if (num_compared == 0) return;
   const double level = error / static_cast<double>(num_compared);
   const double iteration = summary.iteration().over_ranks.mean();
   const double of_straggler = stats.straggler().work_seconds() - stats.straggler().median_work_seconds();

@@ -40,7 +40,9 @@ class AnyRanks {
     const bool has_collective = !OnceIn(4);
     const double waiting = OnceIn(4) ? 0.2 : 0.01;
     in_half_ = Below(4);
+    less_outside_ = Any({0, 0, 0.5, 1.2});
     with_taken_ = OnceIn(3);
+    const bool has_iterations = !OnceIn(30);
     const double cpu_share = OnceIn(2) ? 1 : 0.05;
     const double rest = Any({0.001, 0.01});
     const double more_rest = OnceIn(2) ? 0 : Any({0.1, 1.0, 2.0}) * rest;
@@ -74,7 +76,8 @@ class AnyRanks {
         wait.set_collective(true);
         *wait.mutable_per_iteration() = InEachOf(kIterationsOfJob, waiting);
       }
-      *stats.mutable_iteration() = InEachOf(kIterationsOfJob, work + waiting + excess * Any({0.5, 1, 1.5}));
+      const double iteration = has_iterations ? work + waiting + excess * Any({0.5, 1, 1.5}) : 0;
+      *stats.mutable_iteration() = InEachOf(kIterationsOfJob, iteration);
       OwnWorkStats& own = *stats.mutable_own_work();
       own.set_waiting_seconds(kIterationsOfJob * waiting);
       own.set_num_watched_iters(kIterationsOfJob);
@@ -106,11 +109,11 @@ class AnyRanks {
       measured.measurement.set_sampled(OnceIn(2));
       measured.measurement.set_outermost(OnceIn(2));
       if (OnceIn(2)) measured.measurement.set_outer(absl::StrCat("m", Below(count)));
-      measured.seconds = Any({1e-5, 5e-5, 1e-3, 1e-3, 1e-2});
+      measured.seconds = Any({0, 1e-5, 5e-5, 1e-3, 1e-3, 1e-2});
       measured.more_of_slow = measured.seconds * Any({0, 0, 0.03, 0.06, 0.09, 0.15, 0.5, 2});
       if (!is_slow_in_all) continue;
       measured.measurement.set_outermost(!are_inside);
-      measured.measurement.set_sampled(are_inside);
+      measured.measurement.set_sampled(are_inside && !OnceIn(6));
       if (are_inside) measured.measurement.set_outer(absl::StrCat("m", i + 1));
       measured.seconds = 1e-3;
       measured.more_of_slow = Any({0.85e-3, 1e-3});
@@ -125,19 +128,21 @@ class AnyRanks {
     constexpr int kBlocks = kIterationsOfJob / kBlockIterations;
     for (int i = 0; i < kBlocks; ++i) {
       const bool has_it = in_half_ > 1 || (in_half_ == 1) == (i >= kBlocks / 2);
-      time->add_block(static_cast<float>(seconds * (1 + noise * Below(5)) + (has_it ? excess : 0)));
+      const double more = has_it ? excess : -less_outside_ * excess;
+      time->add_block(static_cast<float>(std::max(0.0, seconds * (1 + noise * Below(5)) + more)));
     }
-    time->set_seconds(seconds + (in_half_ > 1 ? excess : excess / 2));
+    time->set_seconds(std::max(0.0, seconds + (in_half_ > 1 ? excess : (1 - less_outside_) * excess / 2)));
   }
 
   void SetOwn(double seconds, double excess, OwnTimeStats* own) {
     SetTime(seconds, excess, 0.002, own->mutable_all());
     if (with_taken_)
-      SetTime(seconds, excess * Any({0.2, 0.5, 1}), Any({0.002, 0.05}), own->mutable_all_with_taken());
+      SetTime(seconds, excess * Any({0.2, 0.5, 1}), Any({0.002, 0.05, 0.5}), own->mutable_all_with_taken());
   }
 
   std::mt19937& random_;
-  int in_half_ = 0;  // 0: the first, 1: the last, or in all
+  int in_half_ = 0;          // 0: the first, 1: the last, or in all
+  double less_outside_ = 0;  // of that half, as a share of the excess
   bool with_taken_ = false;
   std::vector<Measured> measured_;
 };
@@ -163,6 +168,10 @@ class RanksByDefinition {
     return ranks;
   }
 
+  static double ShareOfOthers(double seconds, const Excess& excess) {
+    return excess.of_others > 0 ? seconds / excess.of_others : 0;
+  }
+
   struct Rule {
     double level, least;
 
@@ -180,7 +189,7 @@ class RanksByDefinition {
       // With what others took, a third of it has to be there.
       seconds = std::max(seconds, 0.84 * suspect.with_taken.within_run.standard_error / (1 - 1.0 / 3));
       if (IsSure(suspect)) seconds += suspect.excess.seconds;
-      return seconds / suspect.excess.of_others;
+      return ShareOfOthers(seconds, suspect.excess);
     }
   };
 
@@ -189,9 +198,9 @@ class RanksByDefinition {
     const Excess& excess = suspect.excess;
     const auto iteration = [](double share) { return 3 + std::llround(share * kIterationsOfJob); };
     verdict.set_rank(suspect.entry.rank);
-    verdict.set_slower_by(excess.seconds / excess.of_others);
-    verdict.set_slower_by_low(excess.within_run.IntervalAt(0.05).low / excess.of_others);
-    verdict.set_slower_by_high(excess.within_run.IntervalAt(0.05).high / excess.of_others);
+    verdict.set_slower_by(ShareOfOthers(excess.seconds, excess));
+    verdict.set_slower_by_low(ShareOfOthers(excess.within_run.IntervalAt(0.05).low, excess));
+    verdict.set_slower_by_high(ShareOfOthers(excess.within_run.IntervalAt(0.05).high, excess));
     if (excess.begin > 0) verdict.set_since_iteration(iteration(excess.begin));
     if (excess.end < 1) verdict.set_until_iteration(iteration(excess.end));
   }
@@ -247,8 +256,10 @@ class RanksByDefinition {
       if (row.outermost) outermost.push_back(all.back());
       if (row.outermost) explained += excess;
     }
-    const double of_run = work.seconds_of_run, scale = of_run > 0 ? work.seconds / of_run : 1;
-    if (largest >= of_run / 2) {
+    const double of_run = work.seconds_of_run, scale = work.seconds / of_run;
+    if (of_run < work.seconds * (work.end - work.begin) / 2) {
+      straggler.set_place_is_unknown(true);
+    } else if (largest >= of_run / 2) {
       const Part* shortest = nullptr;
       for (const Part& part : all) {
         if (part.excess >= 0.8 * largest && (shortest == nullptr || part.seconds < shortest->seconds))
@@ -295,7 +306,7 @@ class RanksByDefinition {
         SetExcess(*suspect, slow);
         slow.set_median_seconds(suspect->excess.of_others);
         slow.set_seconds(suspect->excess.of_others + suspect->excess.seconds);
-        slow.set_share_of_iteration(suspect->excess.seconds / iteration_);
+        slow.set_share_of_iteration(iteration_ > 0 ? suspect->excess.seconds / iteration_ : 0);
       }
     }
     std::vector<SlowMeasurement> kept;
@@ -343,6 +354,7 @@ TEST(SlowRanks, AreWhatTheRulesSay) {
     ++seen[stats.has_straggler() ? "straggler" : stats.has_detectable() ? "nobody" : "cannot tell"];
     seen["parts"] += stats.straggler().parts_size() > 0;
     seen["somewhere"] += !stats.straggler().measurement().empty();
+    seen["not known where"] += stats.straggler().place_is_unknown();
     seen["since"] += stats.straggler().has_since_iteration();
     seen["until"] += stats.straggler().has_until_iteration();
     seen["off in the mean"] += stats.straggler().has_mean_excess_seconds();
