@@ -20,6 +20,8 @@ namespace {
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 // Limits measurements, each counted once for each one that it lies in: no program has more.
 constexpr size_t kMaxNodes = 4000;
+// No run has so many iterations.
+constexpr int64_t kMaxStride = int64_t{1} << 31;
 // A measurement's rows are kept for so many cells in all, those of the longest measurements.
 constexpr size_t kMaxScopeCells = 20'000;
 
@@ -36,10 +38,9 @@ double Median(std::vector<float> values) {
 }
 
 void FindOutermostCollectives(const google::protobuf::RepeatedPtrField<ScopeStats>& scopes,
-                              const std::map<std::string, bool>& collective, std::set<std::string>* found) {
+                              const std::set<std::string>& collective, std::set<std::string>* found) {
   for (const ScopeStats& scope : scopes) {
-    const auto known = collective.find(scope.name());
-    if (known != collective.end() && known->second) {
+    if (collective.count(scope.name()) > 0) {
       found->insert(scope.name());
     } else {
       FindOutermostCollectives(scope.inner(), collective, found);
@@ -47,18 +48,20 @@ void FindOutermostCollectives(const google::protobuf::RepeatedPtrField<ScopeStat
   }
 }
 
-// Empty if there are none, or another rank's.
+// Empty if there are none, or another rank's, or if their iterations are damaged.
 StopwatchStats ReadStats(const std::string& run_dir, int rank) {
   StopwatchStats stats;
   const absl::StatusOr<std::string> bytes = ReadFile(RankDirectory(run_dir, rank) + "/stopwatch.pb");
-  if (!bytes.ok() || !stats.ParseFromString(*bytes) || stats.rank() != rank) stats.Clear();
+  if (!bytes.ok() || !stats.ParseFromString(*bytes) || stats.rank() != rank ||
+      stats.iteration_series().stride() < 1 || stats.iteration_series().stride() > kMaxStride) {
+    stats.Clear();
+  }
   return stats;
 }
 
 // Counts the iterations that the series spans.
 int64_t Span(const StopwatchStats& stats) {
-  return stats.iteration_series().seconds_size() *
-         std::clamp<int64_t>(stats.iteration_series().stride(), 0, int64_t{1} << 40);
+  return stats.iteration_series().seconds_size() * stats.iteration_series().stride();
 }
 
 }  // namespace
@@ -87,14 +90,11 @@ RankGridBuilder::RankGridBuilder(int world_size, const StopwatchStats& first, in
     made.set_first(begin(column));
     made.set_last(begin(column + 1) - 1);
     made.set_shortest(kUnknown);
-    made.set_mean(kUnknown);
     made.set_longest(kUnknown);
   }
   // Behind the last iteration that was kept there are others, but none that were not measured.
   GridColumn& last = grid_.columns.back();
-  if (grid_.num_iterations > 0) {
-    last.set_last(std::clamp(first_iteration_ + grid_.num_iterations - 1, last.first(), last.last()));
-  }
+  last.set_last(std::clamp(first_iteration_ + grid_.num_iterations - 1, last.first(), last.last()));
   grid_.work.assign(num_rows * num_columns, kUnknown);
   grid_.waiting.assign(num_rows * num_columns, kUnknown);
   longest_.assign(num_values, kUnknown);
@@ -105,15 +105,11 @@ RankGridBuilder::RankGridBuilder(int world_size, const StopwatchStats& first, in
 }
 
 size_t RankGridBuilder::ColumnOf(int64_t iteration) const {
-  const double share = static_cast<double>(iteration / grid_.stride) / static_cast<double>(longest_.size());
-  const auto column = static_cast<size_t>(share * static_cast<double>(grid_.columns.size()) + 1e-9);
-  return std::min(column, grid_.columns.size() - 1);
+  return static_cast<size_t>(iteration / grid_.stride) * grid_.columns.size() / longest_.size();
 }
 
 void RankGridBuilder::AddSeries(const StopwatchStats& stats, size_t row) {
   const Series& iterations = stats.iteration_series();
-  const int64_t stride = std::min(iterations.stride(), int64_t{1} << 40);
-  if (stride < 1) return;
   std::set<std::string> outermost;
   FindOutermostCollectives(stats.scopes(), collective_, &outermost);
   std::vector<const Series*> waits;
@@ -130,7 +126,7 @@ void RankGridBuilder::AddSeries(const StopwatchStats& stats, size_t row) {
   };
   std::vector<Sum> sums(grid_.columns.size());
   for (int k = 0; k < iterations.seconds_size(); ++k) {
-    const int64_t iteration = k * stride;
+    const int64_t iteration = k * iterations.stride();
     const float seconds = iterations.seconds(k);
     if (iteration >= span_) break;
     if (!std::isfinite(seconds) || seconds < 0) continue;
@@ -157,7 +153,6 @@ void RankGridBuilder::AddSeries(const StopwatchStats& stats, size_t row) {
     }
   }
   for (size_t column = 0; column < sums.size(); ++column) {
-    if (sums[column].count == 0) continue;
     const size_t cell = row * sums.size() + column;
     grid_.work[cell] = Longer(grid_.work[cell], sums[column].work / static_cast<double>(sums[column].count));
     grid_.waiting[cell] =
@@ -169,13 +164,15 @@ void RankGridBuilder::AddScope(const ScopeStats& scope, int parent, const Stopwa
   const double iterations = static_cast<double>(stats.num_measured_iters());
   const double seconds = scope.inclusive() / iterations;
   if (!std::isfinite(seconds)) return;
-  const auto [known, is_new] = node_of_.try_emplace({parent, scope.name()}, static_cast<int>(nodes_.size()));
+  constexpr int kLeftOut = -1;
+  const auto [known, is_new] = node_of_.try_emplace(
+      {parent, scope.name()}, nodes_.size() < kMaxNodes ? static_cast<int>(nodes_.size()) : kLeftOut);
+  const int index = known->second;
+  if (index == kLeftOut) {
+    grid_.num_scopes_left_out += is_new;
+    return;
+  }
   if (is_new) {
-    if (nodes_.size() >= kMaxNodes) {
-      node_of_.erase(known);
-      ++grid_.num_scopes_left_out;
-      return;
-    }
     nodes_.emplace_back();
     GridScope& made = nodes_.back().scope;
     made.set_name(scope.name());
@@ -183,11 +180,8 @@ void RankGridBuilder::AddScope(const ScopeStats& scope, int parent, const Stopwa
     made.set_longest_rank(-1);
     made.mutable_rows()->Resize(static_cast<int>(grid_.rows.size()), kUnknown);
   }
-  const int index = known->second;
   Node& node = nodes_[index];
-  if (const auto collective = collective_.find(scope.name()); collective != collective_.end()) {
-    node.scope.set_collective(node.scope.collective() || collective->second);
-  }
+  if (collective_.count(scope.name()) > 0) node.scope.set_collective(true);
   node.scope.set_ranks(node.scope.ranks() + 1);
   node.seconds += seconds;
   node.own_seconds += scope.exclusive() / iterations;
@@ -220,11 +214,12 @@ void RankGridBuilder::Add(const StopwatchStats& stats) {
   if (stats.rank() < 0 || stats.rank() >= world_size_) return;
   size_t row = static_cast<size_t>(stats.rank()) * grid_.rows.size() / world_size_;
   // Rounding may have put the rank into the row before.
-  while (row + 1 < grid_.rows.size() && stats.rank() > grid_.rows[row].last()) ++row;
+  while (stats.rank() > grid_.rows[row].last()) ++row;
   if (grid_.rows[row].host().empty()) grid_.rows[row].set_host(stats.host());
   collective_.clear();
-  for (const Measurement& measurement : stats.measurements())
-    collective_[measurement.name()] = measurement.collective();
+  for (const Measurement& measurement : stats.measurements()) {
+    if (measurement.collective()) collective_.insert(measurement.name());
+  }
   AddSeries(stats, row);
   if (stats.num_measured_iters() > 0) AddScopes(stats, row);
 }
@@ -287,8 +282,8 @@ void RankGridBuilder::FinishScopes() {
 
 RankGrid RankGridBuilder::Finish() {
   for (size_t column = 0; column < grid_.columns.size(); ++column) {
-    if (counts_[column] > 0)
-      grid_.columns[column].set_mean(sums_[column] / static_cast<double>(counts_[column]));
+    // No number if none counts.
+    grid_.columns[column].set_mean(sums_[column] / static_cast<double>(counts_[column]));
   }
   FindOutliers();
   FinishScopes();

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,7 +50,7 @@ class RankGridBuilder {
   // the first one's number.
   RankGridBuilder(int world_size, const StopwatchStats& first, int64_t first_iteration);
 
-  // Adds a rank; ranks outside of the world are ignored.
+  // Adds a rank; ranks outside of the world are ignored. REQUIRES: its series has a stride.
   void Add(const StopwatchStats& stats);
   RankGrid Finish();
 
@@ -79,8 +80,8 @@ class RankGridBuilder {
   std::vector<double> sums_;  // of columns
   std::vector<int64_t> counts_;
   std::vector<Node> nodes_;
-  std::map<std::pair<int, std::string>, int> node_of_;
-  std::map<std::string, bool> collective_;  // of the rank that is added
+  std::map<std::pair<int, std::string>, int> node_of_;  // -1: left out
+  std::set<std::string> collective_;                    // measurements of the rank that is added
 };
 
 // Reads RUN/rank_*/stopwatch.pb, one in memory at a time. Ranks whose file cannot be read have no numbers.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <random>
 #include <set>
@@ -64,7 +65,7 @@ StopwatchStats RandomStats(std::mt19937& random, int rank, int64_t stride) {
   StopwatchStats stats;
   stats.set_rank(rank);
   stats.set_num_warmup_iters(static_cast<int64_t>(random() % 3));
-  stats.set_num_measured_iters(8);
+  stats.set_num_measured_iters(random() % 10 == 0 ? -8 : 8);
   Series& iterations = *stats.mutable_iteration_series();
   iterations.set_stride(random() % 4 == 0 ? 2 * stride : stride);
   for (size_t left = random() % 9; left > 0; --left) {
@@ -157,11 +158,16 @@ TEST(RankGrid, IsWhatEachRankDidInEachIteration) {
     // The last rank may be one that the job has not.
     for (int rank = 0; rank <= num_ranks; ++rank) {
       StopwatchStats stats = RandomStats(random, rank, stride);
-      if (random() % 5 == 0) continue;
-      const bool is_copied = random() % 9 == 0;
-      if (is_copied) stats.set_rank(rank + 1);
+      if (random() % 5 == 0) {
+        std::filesystem::create_directories(RankDirectory(run_dir, static_cast<int>(random() % 2) * rank));
+        continue;
+      }
+      const size_t damage = random() % 16;
+      if (damage == 0) stats.set_rank(rank + 1);
+      if (damage == 1) stats.mutable_iteration_series()->set_stride(-1);
+      if (damage == 2) stats.mutable_iteration_series()->set_stride(std::numeric_limits<int64_t>::max());
       WriteStats(run_dir, rank, stats);
-      if (is_copied || span(stats) == 0) continue;
+      if (damage < 3 || span(stats) == 0) continue;
       if (rank < num_ranks) known[rank] = stats;
       if (span(stats) > span(base)) base = stats;
     }
@@ -173,13 +179,14 @@ TEST(RankGrid, IsWhatEachRankDidInEachIteration) {
     ASSERT_EQ(found->rows.size(), num_ranks);
     ASSERT_EQ(found->columns.size(), num_columns);
     EXPECT_EQ(found->stride, kept);
+    EXPECT_EQ(found->num_iterations, std::max<int64_t>(0, base.num_measured_iters()));
     std::map<std::string, ScopeOfRanks> scopes;
     std::vector<std::tuple<double, size_t, int, double>> outliers;  // seconds, place, rank, work
     for (size_t column = 0; column < num_columns; ++column) {
       const GridColumn& of = found->columns[column];
       EXPECT_EQ(of.first(), first + static_cast<int64_t>(column) * kept);
       // The last one ends with the iterations that were measured.
-      const int64_t measured = column + 1 < num_columns ? of.first() + kept : first + 8;
+      const int64_t measured = column + 1 < num_columns ? of.first() + kept : first + found->num_iterations;
       EXPECT_EQ(of.last(), std::clamp(measured - 1, of.first(), of.first() + kept - 1));
       std::vector<double> all;
       double most_work = -1;
@@ -232,6 +239,7 @@ TEST(RankGrid, IsWhatEachRankDidInEachIteration) {
       EXPECT_EQ(found->outliers[i].work_seconds(), work);
     }
     for (const auto& [rank, stats] : known) {
+      if (stats.num_measured_iters() < 0) continue;
       auto tree = stats.scopes();
       for (int i = 0; stats.scopes().empty() && i < stats.measurements_size(); ++i) {
         ScopeStats& flat = *tree.Add();
@@ -271,8 +279,19 @@ TEST(RankGrid, IsWhatEachRankDidInEachIteration) {
 // many outliers and measurements the longest are kept, and of fewer measurements what each row took.
 TEST(RankGrid, OfManyRanksAndIterationsNeighboursShareACellAndTheLongestAreKept) {
   std::mt19937 random(1);
-  constexpr int kScopes = 150;  // each with one inside of it
-  for (const int world_size : {16, 257, 1000}) {
+  // Each measurement has one inside of it, which is much shorter, or longer and on few ranks alone.
+  constexpr int kScopes = 150;
+  const auto seconds_of = [](int scope) { return scope * 7 % kScopes + 1.0; };
+  std::vector<std::pair<double, int>> by_size;
+  for (int i = 0; i < kScopes; ++i) {
+    by_size.emplace_back(-seconds_of(i), 2 * i);
+    by_size.emplace_back(-seconds_of(i) * (i % 2 == 0 ? 0.2501 : 1), 2 * i + 1);
+  }
+  std::sort(by_size.begin(), by_size.end());
+  std::vector<int> place_of(by_size.size());
+  for (size_t place = 0; place < by_size.size(); ++place)
+    place_of[by_size[place].second] = static_cast<int>(place);
+  for (const int world_size : {16, 250, 257, 1000}) {
     for (const int num_values : {157, 401, 900}) {
       const int64_t stride = 1 + static_cast<int64_t>(random() % 3), first = 50;
       std::vector<StopwatchStats> ranks(world_size);
@@ -287,16 +306,23 @@ TEST(RankGrid, OfManyRanksAndIterationsNeighboursShareACellAndTheLongestAreKept)
         }
         for (int i = 0; i < kScopes; ++i) {
           ScopeStats& scope = *ranks[rank].add_scopes();
-          const double seconds = i * 7 % kScopes + 1;
-          scope.set_name(absl::StrCat(seconds));
-          scope.set_inclusive(seconds * static_cast<double>(stride * num_values));
+          scope.set_name(absl::StrCat(i));
+          scope.set_inclusive(seconds_of(i) * static_cast<double>(stride * num_values));
+          if (i % 2 == 1 && rank % 8 > 0) continue;
           const ScopeStats outer = scope;
           *scope.add_inner() = outer;
-          scope.mutable_inner(0)->set_inclusive(0.999 * outer.inclusive());
+          scope.mutable_inner(0)->set_inclusive((i % 2 == 0 ? 0.2501 : 1.5) * outer.inclusive());
         }
       }
       RankGridBuilder builder(world_size, ranks[0], first);
+      // More iterations than the first rank has do not count.
+      for (int i = 0; i < 3; ++i) ranks.back().mutable_iteration_series()->add_seconds(1e6);
       for (const StopwatchStats& stats : ranks) builder.Add(stats);
+      for (const int outside : {-1, world_size}) {
+        StopwatchStats stats = ranks[0];
+        stats.set_rank(outside);
+        builder.Add(stats);
+      }
       const RankGrid grid = builder.Finish();
       ASSERT_EQ(grid.rows.size(), std::min(world_size, 256));
       ASSERT_EQ(grid.columns.size(), std::min({num_values, 400, 40000 / std::min(world_size, 256)}));
@@ -333,13 +359,33 @@ TEST(RankGrid, OfManyRanksAndIterationsNeighboursShareACellAndTheLongestAreKept)
       EXPECT_EQ(grid.num_scopes_left_out, 2 * kScopes - 200);
       for (const GridScope& scope : grid.scopes) {
         const bool is_outer = scope.parent() < 0;
-        const int place = 2 * (kScopes - std::stoi(scope.name())) + (is_outer ? 0 : 1);
+        const int place = place_of[2 * std::stoi(scope.name()) + (is_outer ? 0 : 1)];
         EXPECT_EQ(is_outer ? scope.name() : grid.scopes[scope.parent()].name(), scope.name());
         EXPECT_LT(place, 200);
+        EXPECT_TRUE(!is_outer || scope.ranks() == world_size);
         EXPECT_EQ(scope.rows().empty(), (place + 1) * std::min(world_size, 256) > 20000) << place;
       }
     }
   }
+}
+
+TEST(RankGrid, OfThousandsOfMeasurementsTheFirstAreLookedAtAndTheOthersCountOnce) {
+  StopwatchStats stats;
+  stats.set_num_measured_iters(1);
+  stats.mutable_iteration_series()->set_stride(1);
+  stats.mutable_iteration_series()->add_seconds(1);
+  for (int i = 0; i < 4002; ++i) {
+    stats.add_scopes()->set_name(absl::StrCat(i));
+    stats.mutable_scopes(i)->set_inclusive(i);
+  }
+  RankGridBuilder builder(2, stats, 0);
+  for (const int rank : {0, 1}) {
+    stats.set_rank(rank);
+    builder.Add(stats);
+  }
+  const RankGrid grid = builder.Finish();
+  EXPECT_EQ(grid.num_scopes_left_out, 4002 - 200);
+  EXPECT_EQ(grid.scopes.back().name(), "3999");
 }
 
 TEST(RankGridPicture, ShowsTheGridAndSaysWhatItLeavesOut) {
@@ -444,15 +490,17 @@ TEST(RankGridPicture, ShowsTheGridAndSaysWhatItLeavesOut) {
   }
 }
 
-// Ranks of which nothing is known to be slow: some left nothing, or measured fewer iterations.
+// Some ranks left nothing, measured fewer iterations, or take twice as long.
 TEST(SlowQuestion, AMonitorIsToldWhatIsMissingAndOfNoExcessWhereThatIsNotKnown) {
+  EXPECT_THAT(SlowQuestion().reads, testing::ElementsAre(testing::StrEq("stopwatch.pb")));
   std::mt19937 random(1);
   for (int trial = 0; trial < 100; ++trial) {
     AskedRun run;
     run.run_dir = EmptyDir("asked");
-    const int num_ranks = 1 + static_cast<int>(random() % 3);
+    const int num_ranks = 1 + static_cast<int>(random() % 3), slow = static_cast<int>(random() % 6);
+    const int num_measurements = std::vector<int>{1, 1, 1, 1, 199, 200}[random() % 6];
     run.info.emplace().set_world_size(num_ranks);
-    const bool wants_stats = random() % 2 == 0;
+    const bool wants_stats = random() % 2 == 0, has_series = random() % 4 > 0;
     if (wants_stats) run.info->mutable_config()->mutable_stopwatch();
     ASSERT_TRUE(WriteRunInfo(run.run_dir, *run.info).ok());
     // The report itself says that run.json is damaged, so the answer does not.
@@ -463,20 +511,22 @@ TEST(SlowQuestion, AMonitorIsToldWhatIsMissingAndOfNoExcessWhereThatIsNotKnown) 
       std::ofstream(run.run_dir + "/run.json") << "{";
     }
     const bool is_work_known = random() % 2 == 0;
-    SteadyTimeStats work;
-    work.set_seconds(1);
-    work.set_standard_error(1e-6);
-    work.set_degrees_of_freedom(7);
     std::vector<int> missing;
     std::set<int64_t> counts;
     for (int rank = 0; rank < num_ranks; ++rank) {
       StopwatchStats stats;
       stats.set_rank(rank);
+      stats.set_host("node");
       stats.set_world_size(num_ranks);
       stats.set_num_measured_iters(10 + static_cast<int64_t>(random() % 2));
-      stats.mutable_iteration_series()->set_stride(1);
-      stats.mutable_iteration_series()->add_seconds(1);
-      stats.add_measurements()->set_collective(true);
+      if (has_series) stats.mutable_iteration_series()->set_stride(1);
+      if (has_series) stats.mutable_iteration_series()->add_seconds(1);
+      for (int i = 0; i < num_measurements; ++i) stats.add_measurements()->set_name(absl::StrCat("m", i));
+      stats.mutable_measurements(0)->set_collective(true);
+      SteadyTimeStats work;
+      work.set_seconds(rank == slow ? 2 : 1);
+      work.set_standard_error(1e-6);
+      work.set_degrees_of_freedom(7);
       if (is_work_known) *stats.mutable_own_work()->mutable_time()->mutable_all() = work;
       if (random() % 3 == 0) {
         missing.push_back(rank);
@@ -498,18 +548,40 @@ TEST(SlowQuestion, AMonitorIsToldWhatIsMissingAndOfNoExcessWhereThatIsNotKnown) 
       continue;
     }
     EXPECT_THAT(findings.problems, testing::ElementsAreArray(problems));
+    const bool is_here = slow < num_ranks && std::count(missing.begin(), missing.end(), slow) == 0;
+    const bool is_named = is_here && is_work_known && run.info && num_ranks - missing.size() > 1;
+    const bool is_known = num_ranks == 1 || (is_work_known && run.info && missing.empty());
+    const std::string next = "ott whatif " + run.run_dir;
+    EXPECT_THAT(findings.answers.at(0).next(), testing::ElementsAreArray(&next, is_named ? 1 : 0));
+    EXPECT_THAT(findings.details.at(0).text, testing::HasSubstr(absl::StrCat(" of ", num_ranks, " ranks, ")));
     Document document;
     findings.draw({}, &document);
-    for (const char* const picture : {"measurements", "iterations", "heat_map"})
-      EXPECT_TRUE(document.pictures.contains(picture));
-    std::map<std::string, std::vector<double>> metrics;
-    for (const Metric& metric : findings.metrics) {
-      for (const auto& sample : metric.samples) metrics[metric.name].push_back(sample.value);
+    for (const char* const picture : {"iterations", "heat_map"})
+      EXPECT_EQ(document.pictures.contains(picture), has_series);
+    const Json& rows = document.pictures.at("measurements").at("rows");
+    EXPECT_EQ(rows.size(), std::min(num_measurements + 1, 200));
+    EXPECT_EQ(rows.at(0).at("name"), "iteration");
+    EXPECT_EQ(rows.at(1).at("name"), "m0");
+    EXPECT_THAT(
+        document.thinned,
+        testing::Contains("of 201 measurements 200 are listed").Times(num_measurements == 200 ? 1 : 0));
+    EXPECT_EQ(document.pictures["heat_map"]["rows"].size(), has_series ? num_ranks : 0);
+    std::map<std::string, std::vector<Metric::Sample>> metrics;
+    for (const Metric& metric : findings.metrics) metrics[metric.name] = metric.samples;
+    const auto& excess = metrics["ott_slowest_rank_excess_ratio"];
+    ASSERT_EQ(excess.size(), is_named || is_known ? 1 : 0) << trial;
+    if (!excess.empty()) {
+      EXPECT_NEAR(excess[0].value, is_named ? 1 : 0, 1e-9);
+      EXPECT_EQ(excess[0].labels.at(0).second, is_named ? absl::StrCat(slow) : "");
+      EXPECT_EQ(excess[0].labels.at(1).second, is_named ? "node" : "");
     }
-    const bool is_known = num_ranks == 1 || (is_work_known && run.info && missing.empty());
-    EXPECT_EQ(metrics["ott_slowest_rank_excess_ratio"], std::vector<double>(is_known ? 1 : 0));
-    EXPECT_THAT(metrics["ott_ranks_missing"], testing::ElementsAre(missing.size()));
-    EXPECT_THAT(metrics["ott_iterations_measured"], testing::ElementsAre(*counts.rbegin()));
+    EXPECT_EQ(metrics["ott_ranks_missing"].at(0).value, missing.size());
+    EXPECT_EQ(metrics["ott_iterations_measured"].at(0).value, *counts.rbegin());
+    EXPECT_EQ(RunForTest(&AddStatsCommand, {"stats", run.run_dir}).first,
+              is_named                                       ? 1
+              : is_known && run.info && !is_gathered_damaged ? 0
+                                                             : 2)
+        << trial;
   }
 }
 
@@ -535,6 +607,7 @@ TEST(StatsCommand, SaysOfWaitingWhatAReportSays) {
     EXPECT_THAT(
         RunForTest(&AddStatsCommand, {"stats", run.run_dir, "--format", "json"}).second,
         testing::AllOf(testing::HasSubstr(report.sentences(0)),
+                       testing::HasSubstr("\"evidence_type\": \"\",\n   \"evidence\": null"),
                        testing::HasSubstr(absl::StrCat("\"", Answer::Finding_Name(report.finding()), "\""))));
   }
 }

@@ -1,6 +1,5 @@
 #include "ott/questions/slow/slow_question.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -89,8 +88,7 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
   findings.draw = [run_dir = run.run_dir, stats = *stats, start = run.start_iteration()](
                       const std::vector<int>& named, Document* document) {
     AddMeasurementTable(stats, document);
-    const int world_size = std::max(stats.world_size(), 1);
-    if (const auto grid = ReadRankGrid(run_dir, world_size, start); grid.ok())
+    if (const auto grid = ReadRankGrid(run_dir, stats.world_size(), start); grid.ok())
       AddRankGrid(*grid, named, document);
   };
   return findings;

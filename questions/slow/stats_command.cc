@@ -48,8 +48,7 @@ absl::StatusOr<int> RunStats(const StatsFlags& flags) {
           ? WithAnswers(ClusterStatsToJson(stats), WithoutEvidence(answers))
           : absl::StrCat(FormatClusterTable(stats), FormatSentences(answers), FormatNext(answers[0]));
   std::fputs(text.c_str(), stdout);
-  const bool complete = stats.missing_ranks().empty() && problems.empty();
-  return ExitCodeOf(complete || finding == Answer::BAD ? finding : Answer::CANNOT_TELL);
+  return ExitCodeOf(problems.empty() || finding == Answer::BAD ? finding : Answer::CANNOT_TELL);
 }
 
 }  // namespace
