@@ -87,15 +87,13 @@ ClusterStats MergeStats(const std::vector<StopwatchStats>& ranks, int world_size
     const auto index = static_cast<size_t>(rank);
     const std::string group = index < like_work.size() ? like_work[index] : "";
     std::vector<const StopwatchStats*> usable;
-    absl::StatusOr<ClusterSummary> summary;
     for (const StopwatchStats* stats : reports) {
       const std::string who = FormatRank(rank, stats->host()) + ": ";
       if (rank < 0 || rank >= world_size) {
         merged.AddNote(absl::StrCat(who, "left out, the world has ", world_size, " ranks"));
         continue;
       }
-      summary = Summarize(*stats, group);
-      if (!summary.ok()) {
+      if (const auto summary = Summarize(*stats, group); !summary.ok()) {
         merged.AddNote(absl::StrCat(who, "report left out: ", summary.status().message()));
         continue;
       }
@@ -109,8 +107,7 @@ ClusterStats MergeStats(const std::vector<StopwatchStats>& ranks, int world_size
     if (usable.size() > 1) {
       merged.AddNote(absl::StrCat("rank ", rank, ": ", usable.size(), " reports added up"));
     }
-    if (reports.size() > 1) summary = Summarize(Sum(usable), group);
-    if (summary.ok()) merged.Merge(*summary);
+    if (const auto summary = Summarize(Sum(usable), group); summary.ok()) merged.Merge(*summary);
   }
   ClusterStats stats = JudgeRanks(merged, world_size);
   AddHosts(stats, [&](int rank) { return reports_of_ranks.at(rank).front()->host(); });

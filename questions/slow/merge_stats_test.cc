@@ -2,15 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/util/field_comparator.h"
+#include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
 #include "ott/core/statistics/policy.h"
 #include "ott/core/stopwatch/statistics.h"
@@ -21,12 +27,15 @@
 namespace ott {
 namespace {
 
+using google::protobuf::util::DefaultFieldComparator;
+using google::protobuf::util::MessageDifferencer;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Statistics Repeated(double seconds, int count) {
+Statistics Of(const std::vector<double>& seconds) {
   DurationStatistics statistics;
-  for (int i = 0; i < count; ++i) statistics.AddSeconds(seconds);
+  for (const double each : seconds) statistics.AddSeconds(each);
   return statistics.ToProto();
 }
 
@@ -49,7 +58,7 @@ StopwatchStats Report(int rank, double iteration,
   report.set_host("node" + std::to_string(rank / 2));
   report.set_world_size(4);
   report.set_num_measured_iters(kIterations);
-  *report.mutable_iteration() = Repeated(iteration, kIterations);
+  *report.mutable_iteration() = Of(std::vector<double>(kIterations, iteration));
   double waiting = 0;
   for (auto [name, seconds] : measurements) {
     Measurement& measurement = *report.add_measurements();
@@ -61,7 +70,7 @@ StopwatchStats Report(int rank, double iteration,
       *measurement.mutable_own()->mutable_all() = Steady(seconds);
     }
     measurement.set_name(name);
-    *measurement.mutable_per_iteration() = Repeated(seconds, kIterations);
+    *measurement.mutable_per_iteration() = Of(std::vector<double>(kIterations, seconds));
   }
   report.mutable_own_work()->set_waiting_seconds(kIterations * waiting);
   *report.mutable_own_work()->mutable_time()->mutable_all() = Steady(iteration - waiting);
@@ -80,74 +89,6 @@ std::vector<StopwatchStats> TwelveRanks(int slow) {
   return reports;
 }
 
-// The rank's own time is that of the report of most iterations.
-TEST(MergeStats, AddsUpTheReportsOfARestartedRank) {
-  for (const bool longer_first : {false, true}) {
-    for (const int without_own_work : {0, 1, 2}) {
-      const bool both_know = without_own_work == 2;
-      std::vector<StopwatchStats> reports = {Report(0, 0.010, {{"forward", 0.002}, {"allreduce*", 0.004}}),
-                                             Report(0, 0.020, {{"forward", 0.004}, {"allreduce*", 0.004}})};
-      reports[1].set_num_measured_iters(kIterations / 2);
-      *reports[1].mutable_iteration() = Repeated(0.020, kIterations / 2);
-      reports[1].mutable_own_work()->set_waiting_seconds(2);
-      for (const int i : {0, 1}) {
-        OwnWorkStats& own = *reports[i].mutable_own_work();
-        own.set_num_watched_iters(reports[i].num_measured_iters());
-        own.set_taken_seconds(1 + i);
-        own.set_cpu_seconds(2 + 2 * i);
-        reports[i].set_observer_thread_seconds(0.5 + i);
-        OneTimeMeasurement& one_time = *reports[i].add_one_time();
-        one_time.set_name(i == 0 ? "load" : "compile");
-        one_time.set_seconds(3);
-        Misuse& misuse = *reports[i].add_misuses();
-        misuse.set_kind("End");
-        misuse.set_count(1 + i);
-      }
-      if (!both_know) reports[without_own_work].clear_own_work();
-      if (!longer_first) std::swap(reports[0], reports[1]);
-      reports.push_back(Report(1, 0.010, {{"forward", 0.002}, {"allreduce*", 0.004}}));
-      const ClusterStats stats = MergeStats(reports, 4);
-      EXPECT_EQ(stats.ranks(0).num_measured_iters(), 1500);
-      EXPECT_NEAR(stats.ranks(0).work_seconds(), (10 + 10 - (both_know ? 6 : 8)) / 1500.0, 1e-12);
-      EXPECT_NEAR(stats.iteration().max().seconds(), 20 / 1500.0, 1e-9);
-      EXPECT_NEAR(stats.measurements(0).max().seconds(), 6 / 1500.0, 1e-9);
-      EXPECT_FALSE(stats.has_straggler());
-      EXPECT_EQ(stats.has_detectable(), both_know);
-      EXPECT_EQ(stats.one_time_size(), 2);
-      EXPECT_EQ(stats.misuses(0).count(), 3);
-      EXPECT_EQ(stats.measurements(2).name(), kObserverThreads);
-      EXPECT_NEAR(stats.measurements(2).max().seconds(), 2 / 1500.0, 1e-9);
-      ASSERT_EQ(stats.cpu_taken().num_taken(), both_know ? 1 : 0);
-      if (both_know) {
-        EXPECT_NEAR(stats.cpu_taken().ranks(0).share(), 3.0 / 14, 1e-9);
-      }
-      EXPECT_THAT(stats.notes(), testing::Contains("rank 0: 2 reports added up"));
-    }
-  }
-}
-
-TEST(MergeStats, OfARestartedRankWhatAnyReportSaysOfAMeasurementCounts) {
-  for (const bool flags_of_first : {false, true}) {
-    std::vector<StopwatchStats> reports;
-    for (const int rank : {0, 1, 1, 2, 3}) {
-      const double seconds = rank == 1 ? 0.004 : 0.002;
-      reports.push_back(
-          Report(rank, 0.030,
-                 {{"a", seconds}, {"b", seconds}, {"c", seconds}, {"allreduce*", 0.029 - 3 * seconds}}));
-      // Nothing has half of what rank 1 takes longer; only one report knows what is inside of nothing else.
-      const bool knows = reports.size() == (flags_of_first ? 2 : 3);
-      for (Measurement& measurement : *reports.back().mutable_measurements())
-        measurement.set_outermost(knows);
-      reports.back().mutable_measurements(3)->set_collective(knows);
-    }
-    const ClusterStats stats = MergeStats(reports, 4);
-    EXPECT_TRUE(stats.measurements(3).collective());
-    EXPECT_EQ(stats.straggler().rank(), 1);
-    EXPECT_EQ(stats.straggler().host(), "node0");
-    EXPECT_EQ(stats.straggler().parts_size(), 3) << stats.straggler().DebugString();
-  }
-}
-
 StopwatchStats NegativeReport(int rank) {
   StopwatchStats report = Report(rank, 0.01, {});
   report.mutable_iteration()->set_total(-1);
@@ -155,14 +96,84 @@ StopwatchStats NegativeReport(int rank) {
   return report;
 }
 
-TEST(MergeStats, OfARestartedRankTheReportsCountThatCanBeUsed) {
-  for (const bool is_last : {false, true}) {
-    std::vector<StopwatchStats> reports = {Report(0, 0.010, {{"forward", 0.002}}), NegativeReport(0)};
-    if (!is_last) std::swap(reports[0], reports[1]);
-    const ClusterStats stats = MergeStats(reports, 4);
-    EXPECT_EQ(stats.ranks(0).num_measured_iters(), kIterations);
-    EXPECT_NEAR(stats.iteration().mean(), 0.010, 1e-9);
-    EXPECT_THAT(stats.notes(), ElementsAre(HasSubstr("report left out")));
+// Its reports say together what one of all its iterations would; its own times are those of the longest.
+TEST(MergeStats, ARankThatWasRestartedIsOneThatWentOn) {
+  constexpr int kEnd = 40;
+  std::mt19937 random(1);
+  const auto any = [&] { return static_cast<int>(random() % kEnd); };
+  MessageDifferencer differencer;
+  DefaultFieldComparator comparator;
+  comparator.set_float_comparison(DefaultFieldComparator::APPROXIMATE);
+  comparator.SetDefaultFractionAndMargin(1e-9, 1e-12);
+  differencer.set_field_comparator(&comparator);
+  differencer.set_repeated_field_comparison(MessageDifferencer::AS_SET);
+  std::string difference;
+  differencer.ReportDifferencesToString(&difference);
+  for (int trial = 0; trial < 100; ++trial) {
+    // Each is known of one iteration alone, or begins or ends with it.
+    const int begin_of_b = any(), end_of_c = any(), collective = any(), outermost = any(), observed = any(),
+              unknown = random() % 2 == 0 ? any() : kEnd;
+    std::set<int> cuts = {0, any(), random() % 2 == 0 ? any() : 0, kEnd};
+    int longest = 0;
+    for (auto cut = cuts.begin(); *cut < kEnd; ++cut) longest = std::max(longest, *std::next(cut) - *cut);
+    const auto report = [&](int begin, int end) {
+      const auto has = [&](int iteration) { return begin <= iteration && iteration < end; };
+      const double own = end - begin >= longest ? 0.05 : 9;
+      std::vector<double> iterations;
+      StopwatchStats stats = Report(0, 0, {});
+      OwnWorkStats& work = *stats.mutable_own_work();
+      work.Clear();
+      *work.mutable_time()->mutable_all() = Steady(own);
+      stats.set_num_measured_iters(end - begin);
+      for (int i = begin; i < end; ++i) {
+        iterations.push_back(0.02 + 0.001 * (i % 7));
+        work.set_waiting_seconds(work.waiting_seconds() + 0.001 * (i % 3));
+        work.set_num_watched_iters(work.num_watched_iters() + i % 2);
+        work.set_cpu_seconds(work.cpu_seconds() + 0.001 * (i % 4));
+        work.set_taken_seconds(work.taken_seconds() + 0.001 * (i % 5));
+        if (i >= observed) stats.set_observer_thread_seconds(stats.observer_thread_seconds() + 0.125);
+        if (i % 8 > 0) continue;
+        stats.add_one_time()->set_name(std::to_string(i));
+        stats.add_misuses()->set_kind("End");
+        stats.mutable_misuses()->rbegin()->set_count(i);
+      }
+      *stats.mutable_iteration() = Of(iterations);
+      for (const auto& [name, from, to] :
+           {std::tuple("a", 0, kEnd), {"b", begin_of_b, kEnd}, {"c", 0, end_of_c}}) {
+        std::vector<double> seconds, intervals;
+        for (int i = std::max(begin, from); i < std::min(end, to); ++i) {
+          seconds.push_back(0.001 + 0.0001 * (i % 5));
+          intervals.insert(intervals.end(), {seconds.back() / 3, seconds.back() * 2 / 3});
+        }
+        if (seconds.empty()) continue;
+        Measurement& measurement = *stats.add_measurements();
+        measurement.set_name(name);
+        measurement.set_collective(has(collective) && from <= collective && collective < to);
+        measurement.set_outermost(has(outermost) && from <= outermost && outermost < to);
+        *measurement.mutable_per_iteration() = Of(seconds);
+        *measurement.mutable_per_interval() = Of(intervals);
+        if (*name == 'a') *measurement.mutable_own()->mutable_all() = Steady(own);
+      }
+      if (has(unknown)) stats.clear_own_work();
+      return stats;
+    };
+    std::vector<StopwatchStats> parts, whole = {report(0, kEnd)};
+    for (auto cut = cuts.begin(); *cut < kEnd; ++cut) parts.push_back(report(*cut, *std::next(cut)));
+    const std::string added = absl::StrCat("rank 0: ", parts.size(), " reports added up");
+    const bool is_added = parts.size() > 1, has_bad = random() % 3 == 0;
+    if (has_bad) parts.push_back(NegativeReport(0));
+    std::shuffle(parts.begin(), parts.end(), random);
+    for (const int rank : {1, 2, 3}) {
+      for (auto* const reports : {&parts, &whole})
+        reports->push_back(Report(rank, 0.02, {{"a", 0.001}, {"allreduce*", 0.001}}));
+    }
+    ClusterStats found = MergeStats(parts, 4), expected = MergeStats(whole, 4);
+    EXPECT_THAT(found.notes(), Contains(added).Times(is_added ? 1 : 0));
+    EXPECT_THAT(found.notes(), Contains(HasSubstr("report left out")).Times(has_bad ? 1 : 0));
+    found.clear_notes();
+    expected.clear_notes();
+    difference.clear();
+    EXPECT_TRUE(differencer.Compare(expected, found)) << trial << ": " << difference;
   }
 }
 
@@ -246,8 +257,10 @@ TEST(StragglerTracker, CountsWindowsInARowInWhichTheSameRankIsSlow) {
     for (const auto& [of, count] : num_slowest) expected.emplace_back(-count, of);
     std::sort(expected.begin(), expected.end());
     expected.resize(std::min<size_t>(expected.size(), 8));
-    for (const SlowestCount& count : history.slowest())
+    for (const SlowestCount& count : history.slowest()) {
       listed.emplace_back(-count.num_intervals(), count.rank());
+      EXPECT_EQ(count.host(), absl::StrCat("node", count.rank() / 2));
+    }
     EXPECT_EQ(listed, expected);
     // A gather at the end of a run may come right after another one: nothing was measured since.
     EXPECT_EQ(tracker.Add(ClusterSummary(), 100 * window + 50).DebugString(), history.DebugString());

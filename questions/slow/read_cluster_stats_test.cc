@@ -1,6 +1,8 @@
 #include "ott/questions/slow/read_cluster_stats.h"
 
 #include <filesystem>
+#include <limits>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -28,10 +30,10 @@ class ReadClusterStatsTest : public ::testing::Test {
 
   std::string StatsPath(int rank) const { return RankDirectory(run_dir_, rank) + "/stopwatch.pb"; }
 
-  void WriteStats(int directory, int rank) {
+  void WriteStats(int directory, int rank, int world_size = 3) {
     StopwatchStats stats;
     stats.set_rank(rank);
-    stats.set_world_size(3);
+    stats.set_world_size(world_size);
     stats.set_num_measured_iters(10);
     for (Statistics* statistics :
          {stats.mutable_iteration(), stats.add_measurements()->mutable_per_iteration(),
@@ -98,28 +100,41 @@ TEST_F(ReadClusterStatsTest, NoRankIsSlowWhereItIsNotKnownWhichDoLikeWork) {
     ASSERT_TRUE(WriteFileAtomically(StatsPath(rank), stats.SerializeAsString()).ok());
   }
   EXPECT_EQ(Read(run_dir_).straggler().rank(), 2);
-  RunInfo info;
-  info.set_world_size(3);
-  info.mutable_config()->mutable_stopwatch()->add_work_differs_along("no axis");
-  ASSERT_TRUE(WriteRunInfo(run_dir_, info).ok());
-  EXPECT_FALSE(Read(run_dir_).has_straggler());
+  RunInfo no_axis, bad_mesh;
+  no_axis.mutable_config()->mutable_stopwatch()->add_work_differs_along("no axis");
+  DeviceMesh& mesh = *bad_mesh.mutable_config()->add_mesh();
+  mesh.add_axes()->set_name("data");
+  mesh.mutable_axes(0)->set_size(2);
+  for (auto& [info, why] : {std::pair(&no_axis, "no axis"), {&bad_mesh, "mesh"}}) {
+    info->set_world_size(3);
+    ASSERT_TRUE(WriteRunInfo(run_dir_, *info).ok());
+    EXPECT_FALSE(Read(run_dir_).has_straggler());
+    EXPECT_THAT(Read(run_dir_).notes(), ElementsAre(HasSubstr(why)));
+  }
   std::filesystem::remove(run_dir_ + "/run.json");
   EXPECT_FALSE(Read(run_dir_).has_straggler());
   EXPECT_FALSE(Read(run_dir_).has_detectable());
 }
 
-TEST_F(ReadClusterStatsTest, ALastRankThatLeftNothingIsMissedWithoutRunJsonToo) {
-  std::filesystem::remove_all(RankDirectory(run_dir_, 2));
+// So a last rank that left nothing is missed.
+TEST_F(ReadClusterStatsTest, WithoutRunJsonTheWorldIsAsLargeAsAnyRankOrFolderSays) {
   ASSERT_TRUE(WriteFileAtomically(run_dir_ + "/run.json", "{").ok());
-  std::vector<std::string> problems;
-  const auto stats = ReadClusterStats(run_dir_, &problems);
-  ASSERT_TRUE(stats.ok()) << stats.status();
-  EXPECT_THAT(stats->missing_ranks(), ElementsAre(2));
-  EXPECT_EQ(stats->world_size(), 3);
-  EXPECT_THAT(problems, ElementsAre(AllOf(HasSubstr("guessed"), HasSubstr("run.json"))));
+  for (const auto& [said, expected] :
+       {std::pair(0, 3), {2, 3}, {4, 4}, {std::numeric_limits<int>::max(), kMaxWorldSize}}) {
+    WriteStats(1, 1, said);
+    for (const int rank : {0, 2}) WriteStats(rank, rank, 0);
+    std::vector<std::string> problems;
+    const auto stats = ReadClusterStats(run_dir_, &problems);
+    ASSERT_TRUE(stats.ok()) << stats.status();
+    EXPECT_EQ(stats->world_size(), expected);
+    EXPECT_EQ(stats->missing_ranks_size(), expected - 3);
+    EXPECT_THAT(problems, ElementsAre(AllOf(HasSubstr("guessed"), HasSubstr("run.json"))));
+  }
 }
 
 TEST_F(ReadClusterStatsTest, AllRanksAreMergedAndArrivalsAreThoseOfTheLatestGather) {
+  ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run_dir_), "{}").ok());
+  const ClusterStats without_history = Read(run_dir_);
   ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run_dir_),
                                   R"({"arrivals": [{"name": "loss"}], "history": {"persistent": true}})")
                   .ok());
@@ -127,6 +142,7 @@ TEST_F(ReadClusterStatsTest, AllRanksAreMergedAndArrivalsAreThoseOfTheLatestGath
   ASSERT_EQ(stats.arrivals_size(), 1);
   EXPECT_EQ(stats.arrivals(0).name(), "loss");
   EXPECT_TRUE(stats.history().persistent());
+  EXPECT_FALSE(without_history.has_history());
   EXPECT_EQ(stats.ranks_size(), 3);
   EXPECT_THAT(stats.missing_ranks(), ElementsAre());
   EXPECT_EQ(stats.measurements(0).name(), "forward");
