@@ -14,11 +14,13 @@
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/text_table.h"
 #include "ott/questions/answer/display_text.h"
 #include "ott/questions/answer/picture.h"
 #include "ott/questions/faster/comparison_picture.h"
 #include "ott/questions/faster/faster_answer.h"
+#include "ott/questions/faster/faster_question.h"
 #include "ott/questions/faster/runs_directory.h"
 #include "ott/questions/faster/samples_for_test.h"
 
@@ -303,6 +305,36 @@ TEST(Report, ThePageHasTheAnswerAllMeasurementsAndAPictureOfSome) {
     EXPECT_EQ(picture.at("verdict").at("measurements").size(), std::min<size_t>(num_measurements, 32));
     for (const char* without : {"notes", "voids"})
       EXPECT_TRUE(picture.at("verdict").at(without).empty()) << without;
+  }
+}
+
+TEST(FasterQuestion, ComparesWithRunsBefore) {
+  // A file of six processes, each of its own name.
+  const auto times_of = [](const std::string& name, double seconds) {
+    std::string text = "process,seconds\n";
+    for (int run = 0; run < 6; ++run) absl::StrAppend(&text, run, ",", seconds * (1 + 0.01 * run), "\n");
+    const std::string path = ::testing::TempDir() + name;
+    EXPECT_TRUE(WriteFileAtomically(path, text).ok());
+    return path;
+  };
+  AskedRun run;
+  run.run_dir = "out";
+  run.runs = {times_of("now", 1)};
+  EXPECT_TRUE(FasterQuestion().ask(run)->answers.empty()) << "there were none before";
+  run.before = {::testing::TempDir() + "none"};
+  EXPECT_EQ(FasterQuestion().ask(run).status().message(),
+            "--before, as by `ott ab`: " + run.before[0] + ": No such file or directory");
+  for (const auto& [before, finding] : {std::pair(2.0, Answer::GOOD), {0.5, Answer::BAD}}) {
+    run.before = {times_of("before", before)};
+    const Findings findings = *FasterQuestion().ask(run);
+    EXPECT_EQ(findings.answers.at(0).finding(), finding);
+    EXPECT_EQ(absl::StrJoin(findings.answers[0].next(), ";"), finding == Answer::BAD ? "ott whatif out" : "");
+    EXPECT_EQ(findings.details.at(0).title, std::string("Before and after"));
+    EXPECT_THAT(findings.details[0].text, ::testing::HasSubstr(findings.answers[0].sentences(0)));
+    Document document;
+    findings.draw({}, &document);
+    EXPECT_EQ(document.pictures.at("comparison").at("sides"), Json({"before", "after"}));
+    EXPECT_EQ(document.pictures["comparison"]["seconds_b"].at(0), 1);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -212,14 +213,15 @@ TEST_F(RunInTurnTest, ASignalOrTheTimeEndsItWithWholeBlocks) {
   options_.command_a = options_.command_b = {"true"};
   sigset_t before, after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) {
-    const auto turns = RunInTurn(options_, [&](const Samples& samples) {
-      if (samples.a.size() == 4) kill(getpid(), signal);
+  for (const auto& [signal, at, end] :
+       {std::tuple(SIGINT, 4, 4), {SIGTERM, 4, 4}, {SIGHUP, 4, 4}, {SIGCHLD, 4, 6}, {SIGINT, 6, 6}}) {
+    const auto turns = RunInTurn(options_, [signal = signal, at = at](const Samples& samples) {
+      if (samples.a.size() == static_cast<size_t>(at)) kill(getpid(), signal);
       return false;
     });
     ASSERT_TRUE(turns.ok()) << turns.status();
-    EXPECT_EQ(turns->stop, signal == SIGCHLD ? Stop::kMaxRuns : Stop::kInterrupted) << signal;
-    EXPECT_EQ(turns->samples.a.size(), signal == SIGCHLD ? 6u : 4u) << signal;
+    EXPECT_EQ(turns->stop, end == 6 ? Stop::kMaxRuns : Stop::kInterrupted) << signal;
+    EXPECT_EQ(turns->samples.a.size(), end) << signal;
     pthread_sigmask(SIG_SETMASK, nullptr, &after);
     for (const int of : {SIGINT, SIGTERM, SIGHUP, SIGCHLD})
       EXPECT_EQ(sigismember(&after, of), sigismember(&before, of)) << of;

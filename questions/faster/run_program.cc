@@ -31,6 +31,7 @@ int Spawn(Program& program, const sigset_t& mask, pid_t* child) {
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, program.output.c_str(),
                                    O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0666);
   posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
+  // The process group is the program's own by default.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes,
@@ -40,7 +41,6 @@ int Spawn(Program& program, const sigset_t& mask, pid_t* child) {
   sigaddset(&defaults, SIGPIPE);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setsigmask(&attributes, &mask);
-  posix_spawnattr_setpgroup(&attributes, 0);
   std::vector<std::string> environment = EnvironmentWith(program.environment);
   const int error = posix_spawnp(child, program.command[0].c_str(), &files, &attributes,
                                  Pointers(program.command).data(), Pointers(environment).data());
