@@ -373,49 +373,51 @@ TEST(SlowRanks, AreWhatTheRulesSay) {
 
 // Rank 9 of 12 is in no sample of 8. Two others take longer than it in "a", and as much less in "b".
 TEST(SlowRanks, APlaceThatTheSampleHidesIsNotCalledOutsideAllMeasurements) {
-  // Rank 9's excess is outside, in a, in each and in c, where it is known but too little, or in an a that it
-  // did not measure or that lies in others.
-  for (const int scene : {0, 1, 2, 3, 4}) {
-    const double in_a = scene == 0   ? 0
-                        : scene == 2 ? 0.008
-                                     : 0.006,
-                 in_c = scene == 2 ? 0.006 : 0, outside = scene % 2 == 0 && scene < 4 ? 0.006 : 0;
-    const bool is_in_a = in_a > 0, is_unknown = scene == 1 || scene == 2;
+  struct Scene {
+    double in_a, in_c, outside;  // the excess of rank 9
+    bool measures_a, is_outermost, is_unknown;
+  };
+  for (const auto& [in_a, in_c, outside, measures_a, is_outermost, is_unknown] :
+       {Scene{0, 0, 0.006, true, true, false},
+        {0.006, 0, 0, true, true, true},
+        {0.008, 0.006, 0.006, true, true, true},  // what is known of c is too little
+        {0.006, 0, 0, false, true, false},
+        {0.006, 0, 0, true, false, false}}) {
     ClusterSummary summary;
     for (int rank = 0; rank < 12; ++rank) {
-      const bool is_other_way = is_in_a && rank < 2;
-      const double is_slow = rank == 9 ? 1 : 0, more = is_slow * (in_a + in_c + outside);
-      const double a = (is_other_way ? 0.019 : 0.01) + is_slow * in_a, b = is_other_way ? 0.001 : 0.01;
+      const bool is_other_way = in_a > 0 && rank < 2;
+      const double is_slow = rank == 9 ? 1 : 0, all = 0.021 + is_slow * (in_a + in_c + outside);
       internal::RankReport report;
       StopwatchStats& stats = *report.mutable_stats();
       stats.set_rank(rank);
       stats.set_num_measured_iters(kIterationsOfJob);
-      *stats.mutable_iteration() = InEachOf(kIterationsOfJob, 0.021 + more);
+      *stats.mutable_iteration() = InEachOf(kIterationsOfJob, all);
       const auto set_own = [&](double seconds, OwnTimeStats* own) {
-        SteadyTimeStats& time = *own->mutable_all();
-        time.set_seconds(seconds);
-        time.set_standard_error(1e-5);
-        time.set_degrees_of_freedom(5);
-        time.set_count(kIterationsOfJob);
+        own->mutable_all()->set_seconds(seconds);
+        own->mutable_all()->set_standard_error(1e-5);
+        own->mutable_all()->set_degrees_of_freedom(5);
+        own->mutable_all()->set_count(kIterationsOfJob);
       };
       stats.mutable_own_work()->set_num_watched_iters(kIterationsOfJob);
       stats.mutable_own_work()->set_cpu_seconds(kIterationsOfJob * 0.001);
-      set_own(0.021 + more, stats.mutable_own_work()->mutable_time());
-      for (const auto& [name, seconds] : {std::pair("a", a), {"b", b}, {"c", 0.001 + is_slow * in_c}}) {
-        if (scene == 3 && rank == 9 && *name == 'a') continue;
+      set_own(all, stats.mutable_own_work()->mutable_time());
+      for (const auto& [name, seconds] : {std::pair("a", (is_other_way ? 0.019 : 0.01) + is_slow * in_a),
+                                          {"b", is_other_way ? 0.001 : 0.01},
+                                          {"c", 0.001 + is_slow * in_c}}) {
+        if (!measures_a && rank == 9 && *name == 'a') continue;
         Measurement& measurement = *stats.add_measurements();
         measurement.set_name(name);
-        measurement.set_outermost(scene != 4 || *name != 'a');
+        measurement.set_outermost(is_outermost || *name != 'a');
         *measurement.mutable_per_iteration() = InEachOf(kIterationsOfJob, seconds);
         set_own(seconds, measurement.mutable_own());
       }
       summary.Merge(*ClusterSummary::OfRank(report));
     }
-    ASSERT_FALSE(is_in_a && summary.measurements().begin()->times.at("").Of(9).has_value());
+    ASSERT_FALSE(in_a > 0 && summary.measurements().begin()->times.at("").Of(9).has_value());
     const Straggler straggler = JudgeRanks(summary, 12).straggler();
     EXPECT_EQ(straggler.rank(), 9);
     EXPECT_EQ(straggler.measurement(), "");
-    EXPECT_EQ(straggler.place_is_unknown(), is_unknown) << scene;
+    EXPECT_EQ(straggler.place_is_unknown(), is_unknown) << in_a << " " << in_c;
     EXPECT_NEAR(straggler.measurement_excess_seconds(), is_unknown ? 0 : 0.006, 1e-4);
   }
 }
