@@ -5,7 +5,6 @@
 
 #include "ott/core/base/check.h"
 #include "ott/core/statistics/distributions.h"
-#include "ott/core/statistics/location.h"
 
 namespace ott {
 namespace {
@@ -19,7 +18,10 @@ struct Group {
 
 Group GroupOf(const std::vector<double>& samples) {
   OTT_CHECK(samples.size() >= 2) << samples.size() << " samples";
-  Group group = {static_cast<double>(samples.size()), Mean(samples)};
+  Group group = {static_cast<double>(samples.size())};
+  // About the first, so that equal samples do not vary, which a rounded mean does not ensure.
+  for (const double sample : samples) group.mean += (sample - samples[0]) / group.size;
+  group.mean += samples[0];
   for (const double sample : samples) group.variance += (sample - group.mean) * (sample - group.mean);
   group.variance /= group.size - 1;
   return group;

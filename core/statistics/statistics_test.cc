@@ -148,8 +148,12 @@ TEST(WelchDifference, OfAnySizesIsThatOfTheDefinition) {
 }
 
 TEST(WelchDifference, OfSamplesThatDoNotVaryIsTakenAtItsWord) {
-  EXPECT_EQ(WelchDifference({1, 1}, {1, 1}).PValue(), 1);
-  EXPECT_EQ(WelchDifference({1, 1}, {1, 1}).IntervalAt(0.01).high, 0);
+  // Their mean is rounded.
+  for (size_t size = 2; size < 30; ++size) {
+    const Estimate none = WelchDifference({0.1, 0.1}, std::vector<double>(size, 0.1));
+    EXPECT_EQ(none.PValue(), 1);
+    EXPECT_EQ(none.IntervalAt(0.01).high, 0) << size;
+  }
   EXPECT_EQ(WelchDifference({1, 1}, {2, 2}).PValue(), 0);
   EXPECT_EQ(WelchDifference({2, 2}, {1, 1}).PValue(), 0);
   EXPECT_EQ(WelchDifference({1, 1}, {2, 2}).IntervalAt(0.01).low, 1);
