@@ -53,7 +53,7 @@ StopwatchStats ReadStats(const std::string& run_dir, int rank) {
   StopwatchStats stats;
   const absl::StatusOr<std::string> bytes = ReadFile(RankDirectory(run_dir, rank) + "/stopwatch.pb");
   if (!bytes.ok() || !stats.ParseFromString(*bytes) || stats.rank() != rank ||
-      stats.iteration_series().stride() < 1 || stats.iteration_series().stride() > kMaxStride) {
+      stats.iteration_series().stride() > kMaxStride) {
     stats.Clear();
   }
   return stats;

@@ -319,61 +319,60 @@ TEST(RankGrid, OfManyRanksAndIterationsNeighboursShareACellAndTheLongestAreKept)
   std::mt19937 random(1);
   // Each measurement has one inside of it, which is much shorter, or longer and on few ranks alone.
   constexpr int kScopes = 150;
-  const auto seconds_of = [](int scope) { return scope * 7 % kScopes + 1.0; };
+  const auto seconds_of = [](int scope) { return (scope * 7 + 24) % kScopes + 1.0; };
   std::vector<std::pair<double, int>> by_size;
   for (int i = 0; i < kScopes; ++i) {
     by_size.emplace_back(-seconds_of(i), 2 * i);
-    by_size.emplace_back(-seconds_of(i) * (i % 2 == 0 ? 0.2501 : 1), 2 * i + 1);
+    by_size.emplace_back(-seconds_of(i) * (i % 2 == 1 ? 0.2501 : 1), 2 * i + 1);
   }
   std::sort(by_size.begin(), by_size.end());
   std::vector<int> place_of(by_size.size());
   for (size_t place = 0; place < by_size.size(); ++place)
     place_of[by_size[place].second] = static_cast<int>(place);
-  for (const int world_size : {16, 250, 257, 1000}) {
-    for (const int num_values : {157, 401, 900}) {
-      const int64_t stride = 1 + static_cast<int64_t>(random() % 3), first = 50;
-      std::map<int, StopwatchStats> ranks;
-      // The first and the last are none of the job's.
-      for (int rank = -1; rank <= world_size; ++rank) {
-        ranks[rank].set_rank(rank);
-        ranks[rank].set_host(absl::StrCat("n", rank));
-        ranks[rank].set_num_measured_iters(stride * num_values);
-        ranks[rank].mutable_iteration_series()->set_stride(stride);
-        for (int i = 0; i < num_values; ++i) {
-          const double seconds = Seconds(random) + (i % 7 == 0 ? 1000 + i : 0);
-          ranks[rank].mutable_iteration_series()->add_seconds(static_cast<float>(seconds));
-        }
-        for (int i = 0; i < kScopes; ++i) {
-          ScopeStats& scope = *ranks[rank].add_scopes();
-          scope.set_name(absl::StrCat(i));
-          scope.set_inclusive(seconds_of(i) * static_cast<double>(stride * num_values));
-          if (i % 2 == 1 && rank % 8 > 0) continue;
-          const ScopeStats outer = scope;
-          *scope.add_inner() = outer;
-          scope.mutable_inner(0)->set_inclusive((i % 2 == 0 ? 0.2501 : 1.5) * outer.inclusive());
-        }
+  for (const auto& [world_size, num_values] :
+       {std::pair(16, 157), {16, 900}, {250, 401}, {257, 157}, {1000, 401}, {1000, 900}}) {
+    const int64_t stride = 1 + static_cast<int64_t>(random() % 3), first = 50;
+    std::map<int, StopwatchStats> ranks;
+    // The first and the last are none of the job's.
+    for (int rank = -1; rank <= world_size; ++rank) {
+      ranks[rank].set_rank(rank);
+      ranks[rank].set_host(absl::StrCat("n", rank));
+      ranks[rank].set_num_measured_iters(stride * num_values);
+      ranks[rank].mutable_iteration_series()->set_stride(stride);
+      for (int i = 0; i < num_values; ++i) {
+        const double seconds = Seconds(random) + (i % 7 == 0 ? 1000 + i : 0);
+        ranks[rank].mutable_iteration_series()->add_seconds(static_cast<float>(seconds));
       }
-      const StopwatchStats base = ranks[0];
-      RankGridBuilder builder(world_size, base, first);
-      // More iterations than the first rank has do not count.
-      for (int i = 0; i < 3; ++i) ranks[world_size - 1].mutable_iteration_series()->add_seconds(1e6);
-      for (const auto& [rank, stats] : ranks) builder.Add(stats);
-      const RankGrid grid = builder.Finish();
-      ASSERT_EQ(grid.rows.size(), std::min(world_size, 256));
-      ASSERT_EQ(grid.columns.size(), std::min({num_values, 400, 40000 / std::min(world_size, 256)}));
-      EXPECT_EQ(grid.rows.back().last(), world_size - 1);
-      EXPECT_EQ(grid.num_outliers, (num_values + 6) / 7);
-      ExpectCellsAndOutliers(grid, ranks, base, first);
-      ASSERT_EQ(grid.scopes.size(), 200);
-      EXPECT_EQ(grid.num_scopes_left_out, 2 * kScopes - 200);
-      for (const GridScope& scope : grid.scopes) {
-        const bool is_outer = scope.parent() < 0;
-        const int place = place_of[2 * std::stoi(scope.name()) + (is_outer ? 0 : 1)];
-        EXPECT_EQ(is_outer ? scope.name() : grid.scopes[scope.parent()].name(), scope.name());
-        EXPECT_LT(place, 200);
-        EXPECT_TRUE(!is_outer || scope.ranks() == world_size);
-        EXPECT_EQ(scope.rows().empty(), (place + 1) * std::min(world_size, 256) > 20000) << place;
+      for (int i = 0; i < kScopes; ++i) {
+        ScopeStats& scope = *ranks[rank].add_scopes();
+        scope.set_name(absl::StrCat(i));
+        scope.set_inclusive(seconds_of(i) * static_cast<double>(stride * num_values));
+        if (i % 2 == 0 && rank % 8 > 0) continue;
+        const ScopeStats outer = scope;
+        *scope.add_inner() = outer;
+        scope.mutable_inner(0)->set_inclusive((i % 2 == 1 ? 0.2501 : 1.5) * outer.inclusive());
       }
+    }
+    const StopwatchStats base = ranks[0];
+    RankGridBuilder builder(world_size, base, first);
+    // More iterations than the first rank has do not count.
+    for (int i = 0; i < 3; ++i) ranks[world_size - 1].mutable_iteration_series()->add_seconds(1e6);
+    for (const auto& [rank, stats] : ranks) builder.Add(stats);
+    const RankGrid grid = builder.Finish();
+    ASSERT_EQ(grid.rows.size(), std::min(world_size, 256));
+    ASSERT_EQ(grid.columns.size(), std::min({num_values, 400, 40000 / std::min(world_size, 256)}));
+    EXPECT_EQ(grid.rows.back().last(), world_size - 1);
+    EXPECT_EQ(grid.num_outliers, (num_values + 6) / 7);
+    ExpectCellsAndOutliers(grid, ranks, base, first);
+    ASSERT_EQ(grid.scopes.size(), 200);
+    EXPECT_EQ(grid.num_scopes_left_out, 2 * kScopes - 200);
+    for (const GridScope& scope : grid.scopes) {
+      const bool is_outer = scope.parent() < 0;
+      const int place = place_of[2 * std::stoi(scope.name()) + (is_outer ? 0 : 1)];
+      EXPECT_EQ(is_outer ? scope.name() : grid.scopes[scope.parent()].name(), scope.name());
+      EXPECT_LT(place, 200);
+      EXPECT_TRUE(!is_outer || scope.ranks() == world_size);
+      EXPECT_EQ(scope.rows().empty(), (place + 1) * std::min(world_size, 256) > 20000) << place;
     }
   }
 }
@@ -497,7 +496,7 @@ TEST(RankGridPicture, ShowsTheGridAndSaysWhatItLeavesOut) {
 TEST(SlowQuestion, AMonitorIsToldWhatIsMissingAndOfNoExcessWhereThatIsNotKnown) {
   EXPECT_THAT(SlowQuestion().reads, testing::ElementsAre(testing::StrEq("stopwatch.pb")));
   std::mt19937 random(1);
-  for (int trial = 0; trial < 120; ++trial) {
+  for (int trial = 0; trial < 80; ++trial) {
     AskedRun run;
     run.run_dir = EmptyDir("asked");
     const int num_ranks = 1 + static_cast<int>(random() % 3), slow = static_cast<int>(random() % 6);
@@ -585,7 +584,7 @@ TEST(SlowQuestion, AMonitorIsToldWhatIsMissingAndOfNoExcessWhereThatIsNotKnown) 
         RunForTest(&AddStatsCommand, {"stats", run.run_dir, "--format", "json"});
     const bool is_told = waits.finding() != Answer::CANNOT_TELL && run.info && !is_gathered_damaged;
     EXPECT_EQ(exit_code, is_named ? 1 : is_known && is_told ? 0 : 2) << trial;
-    EXPECT_THAT(printed, testing::HasSubstr("\"evidence_type\": \"\",\n   \"evidence\": null"));
+    EXPECT_THAT(printed, testing::Not(testing::HasSubstr("\"evidence\": {")));
     if (is_gathered_damaged) continue;
     EXPECT_THAT(printed, testing::HasSubstr(waits.sentences(0)));
     EXPECT_THAT(printed, testing::HasSubstr(absl::StrCat("\"", Answer::Finding_Name(waits.finding()), "\"")));

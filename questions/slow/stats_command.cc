@@ -25,10 +25,7 @@ struct StatsFlags {
 
 // It is all of what is printed around them.
 std::vector<Answer> WithoutEvidence(std::vector<Answer> answers) {
-  for (Answer& answer : answers) {
-    answer.clear_evidence_type();
-    answer.clear_evidence();
-  }
+  for (Answer& answer : answers) answer.clear_evidence_type();
   return answers;
 }
 
