@@ -41,9 +41,7 @@ absl::Status MpiError(int rank, std::string_view call, int code) {
 class MpiSession {
  public:
   static absl::StatusOr<std::shared_ptr<MpiSession>> Start() {
-    int finalized = 0;
-    MPI_Finalized(&finalized);
-    if (finalized) {
+    if (Finalized()) {
       return absl::FailedPreconditionError(
           "MPI was finalised already; make the communicator before MPI_Finalize");
     }

@@ -1,5 +1,8 @@
 #include "ott/dist/comm/rank_list.h"
 
+#include <utility>
+#include <vector>
+
 #include "gtest/gtest.h"
 
 namespace ott {
@@ -15,6 +18,10 @@ TEST(FormatRanks, JoinsNeighbours) {
   EXPECT_EQ(FormatRanks({3}), "rank 3");
   EXPECT_EQ(FormatRanks({4, 5}), "ranks 4, 5");
   EXPECT_EQ(FormatRanks({7, 0, 2, 1, 7, 9}), "ranks 0-2, 7, 9");
+  // Memory behind the last one is not read.
+  std::vector<int> shortened = {4, 5, 6};
+  shortened.pop_back();
+  EXPECT_EQ(FormatRanks(std::move(shortened)), "ranks 4, 5");
 }
 
 TEST(FormatRanks, CutsWhatNobodyWouldRead) {

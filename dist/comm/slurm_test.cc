@@ -53,6 +53,8 @@ TEST(Slurm, ATaskIsReadFromWhatSrunSets) {
     EXPECT_FALSE(SlurmTaskFromEnvironment().has_value()) << name << " " << bad;
     setenv(name, good, 1);
   }
+  unsetenv("SLURM_STEP_NODELIST");
+  EXPECT_EQ(SlurmTaskFromEnvironment()->first_node, "");
 }
 
 }  // namespace

@@ -158,11 +158,9 @@ class Acceptor {
     }
   }
 
-  // To everyone who is here.
+  // Reaches everyone who is here.
   void Broadcast(const std::string& bytes, Deadline deadline) {
-    for (Peer& peer : peers_) {
-      if (peer.socket.is_open()) peer.socket.SendAll(bytes, deadline).IgnoreError();
-    }
+    for (const Peer& peer : peers_) peer.socket.SendAll(bytes, deadline).IgnoreError();
   }
 
   // Also where not all came. A rank that is refused is among them, if there is a place for it.
@@ -293,9 +291,9 @@ class Acceptor {
     }
   }
 
+  // Nobody is, unless this rank doubts: hosts that are not known have no launcher either.
   bool IsOfAnotherStart(const Hello& hello) const {
-    return doubt_.count() > 0 && start_.host != 0 && hello.start.host == start_.host &&
-           hello.start.launcher != start_.launcher;
+    return hello.start.host == start_.host && hello.start.launcher != start_.launcher;
   }
 
   void Seat(const Hello& hello, Socket socket) {

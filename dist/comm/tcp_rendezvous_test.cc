@@ -285,35 +285,49 @@ TEST(TcpRendezvous, ARankWhoseStartHasARankZeroOfItsOwnIsRefusedAtOnce) {
 }
 
 TEST(TcpRendezvous, RanksThatWereStartedByHandFindEachOtherToo) {
-  const int port = FreePort();
-  const auto options = [port](int rank) { return Options(port, rank, 2, seconds(8)); };
-  const Deadline soon = Deadline::After(seconds(6));
-  const pid_t rank_0 = Fork([&] { return Succeeds(Fork([&] { return Starts(options(0)); })); });
-  // One that has ended takes no place.
-  const Deadline deadline = Deadline::After(seconds(30));
-  ASSERT_TRUE(Socket::Connect(*ResolveAddress("127.0.0.1", port), deadline)
-                  ->SendAll(HelloForTest(port).bytes(), deadline)
-                  .ok());
-  EXPECT_TRUE(Starts(options(1)));
-  EXPECT_TRUE(Succeeds(rank_0));
-  EXPECT_FALSE(soon.Passed()) << "a fourth of the timeout is enough";
+  for (const std::string job : {"", "x"}) {
+    const int port = FreePort();
+    const auto options = [&](int rank) {
+      TcpOptions of_rank = Options(port, rank, 2, seconds(job.empty() ? 8 : 30));
+      of_rank.job = job;
+      return of_rank;
+    };
+    // A fourth of the timeout, 2 s, is enough for those without a name; those of one name are not doubted.
+    const Deadline soon = Deadline::After(job.empty() ? seconds(6) : seconds(2));
+    const pid_t rank_0 = Fork([&] { return Succeeds(Fork([&] { return Starts(options(0)); })); });
+    // One that has ended takes no place.
+    const Deadline deadline = Deadline::After(seconds(30));
+    if (job.empty()) {
+      EXPECT_TRUE(Socket::Connect(*ResolveAddress("127.0.0.1", port), deadline)
+                      ->SendAll(HelloForTest(port).bytes(), deadline)
+                      .ok());
+    }
+    EXPECT_TRUE(Starts(options(1)));
+    EXPECT_TRUE(Succeeds(rank_0));
+    EXPECT_FALSE(soon.Passed()) << job;
+  }
 }
 
 TEST(TcpRendezvous, WhoHoldsConnectionsAndSaysNothingKeepsNobodyOut) {
-  const int port = FreePort();
-  const pid_t rank_0 = Fork([&] {
-    const rlimit few = {64, 64};
-    return setrlimit(RLIMIT_NOFILE, &few) == 0 && Starts(Options(port, 0, 3));
-  });
-  std::vector<Socket> held;
-  for (int i = 0; i < 100; ++i) {
-    held.push_back(*Socket::Connect(*ResolveAddress("127.0.0.1", port), Deadline::After(seconds(30))));
+  for (const bool is_refused : {false, true}) {
+    const int port = FreePort();
+    const pid_t rank_0 = Fork([&] {
+      const rlimit few = {64, 64};
+      return setrlimit(RLIMIT_NOFILE, &few) == 0 && Starts(Options(port, 0, 3));
+    });
+    const Deadline deadline = Deadline::After(seconds(30));
+    std::vector<Socket> held;
+    for (int i = 0; i < 100; ++i) {
+      held.push_back(*Socket::Connect(*ResolveAddress("127.0.0.1", port), deadline));
+      // It is of another world size.
+      if (is_refused) held.back().SendAll(HelloForTest(port).bytes(), deadline).IgnoreError();
+    }
+    const absl::Status oldest = held[0].ReceiveExactly(1000, deadline).status();
+    EXPECT_TRUE(absl::IsUnavailable(oldest)) << "it makes room: " << oldest;
+    const pid_t rank_1 = Fork([&] { return Starts(Options(port, 1, 3)); });
+    const pid_t rank_2 = Fork([&] { return Starts(Options(port, 2, 3)); });
+    for (const pid_t rank : {rank_0, rank_1, rank_2}) EXPECT_TRUE(Succeeds(rank));
   }
-  const absl::Status oldest = held[0].ReceiveExactly(1, Deadline::After(seconds(30))).status();
-  EXPECT_TRUE(absl::IsUnavailable(oldest)) << "it makes room: " << oldest;
-  const pid_t rank_1 = Fork([&] { return Starts(Options(port, 1, 3)); });
-  const pid_t rank_2 = Fork([&] { return Starts(Options(port, 2, 3)); });
-  for (const pid_t rank : {rank_0, rank_1, rank_2}) EXPECT_TRUE(Succeeds(rank));
 }
 
 TEST(TcpRendezvous, ForeignBytesOnThePortAreIgnored) {
@@ -385,56 +399,52 @@ TEST(TcpRendezvous, WhoWaitsForARankThatEndedLearnsItAtOnce) {
   EXPECT_TRUE((*ranks[0])->Flush(1, Deadline::After(seconds(30))).ok());
 }
 
-TEST(TcpOptionsFromEnvironment, ReadsWhatSrunSets) {
-  for (const auto& [name, value] :
-       {std::pair("SLURM_JOB_ID", "4711"), std::pair("SLURM_STEP_ID", "0"), std::pair("SLURM_PROCID", "1"),
-        std::pair("SLURM_STEP_NUM_TASKS", "2"), std::pair("SLURM_STEP_NODELIST", "node[1-2]")}) {
-    setenv(name, value, 1);
-  }
-  absl::StatusOr<TcpOptions> options = TcpOptionsFromEnvironment();
-  ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->address, "node1");
-  EXPECT_EQ(options->rank, 1);
-  EXPECT_EQ(options->world_size, 2);
-  EXPECT_EQ(options->job, "Slurm job 4711.0");
-  setenv("MASTER_PORT", "29500", 1);
-  setenv("MASTER_ADDR", "node1-ib", 1);
-  options = TcpOptionsFromEnvironment();
-  EXPECT_EQ(options->port, 29500);
-  EXPECT_EQ(options->address, "node1-ib");
+// "address:port rank/size job"
+std::string OptionsText() {
+  const absl::StatusOr<TcpOptions> options = TcpOptionsFromEnvironment();
+  if (!options.ok()) return std::string(options.status().message());
+  return absl::StrCat(options->address, ":", options->port, " ", options->rank, "/", options->world_size, " ",
+                      options->job);
+}
+
+TEST(TcpOptionsFromEnvironment, AreWhatSrunAndTorchrunSet) {
+  const auto set = [](const std::vector<std::pair<const char*, const char*>>& variables) {
+    for (const auto& [name, value] : variables) setenv(name, value, 1);
+  };
+  set({{"SLURM_JOB_ID", "4711"},
+       {"SLURM_STEP_ID", "0"},
+       {"SLURM_PROCID", "1"},
+       {"SLURM_STEP_NUM_TASKS", "2"},
+       {"SLURM_STEP_NODELIST", "node[1-2]"}});
+  EXPECT_EQ(OptionsText(), absl::StrCat("node1:", 20000 + 4711 * 31 % 12000, " 1/2 Slurm job 4711.0"));
+  set({{"MASTER_PORT", "29500"}, {"MASTER_ADDR", "node1-ib"}});
+  EXPECT_EQ(OptionsText(), "node1-ib:29500 1/2 Slurm job 4711.0");
   // torchrun, started by srun.
-  setenv("RANK", "5", 1);
-  setenv("WORLD_SIZE", "8", 1);
-  EXPECT_EQ(TcpOptionsFromEnvironment()->rank, 5);
+  set({{"RANK", "5"}, {"WORLD_SIZE", "8"}});
+  EXPECT_EQ(OptionsText(), "node1-ib:29500 5/8 4711");
   for (const char* const name :
        {"SLURM_JOB_ID", "SLURM_STEP_ID", "MASTER_PORT", "MASTER_ADDR", "RANK", "WORLD_SIZE"}) {
     unsetenv(name);
   }
-}
-
-TEST(TcpOptionsFromEnvironment, ReadsWhatTorchrunSets) {
-  for (const auto& [name, value] : {std::pair("MASTER_ADDR", "node0"), std::pair("MASTER_PORT", "29500"),
-                                    std::pair("RANK", "3"), std::pair("WORLD_SIZE", "8")}) {
-    EXPECT_THAT(std::string(TcpOptionsFromEnvironment().status().message()), HasSubstr(name));
-    setenv(name, value, 1);
+  for (const auto& [name, value] :
+       {std::pair("MASTER_ADDR", "node0"), {"MASTER_PORT", "29500"}, {"RANK", "3"}, {"WORLD_SIZE", "8"}}) {
+    EXPECT_EQ(OptionsText(), absl::StrCat("the environment variable ", name,
+                                          " is not set; start the program with torchrun, or set it"));
+    set({{name, value}});
   }
-  absl::StatusOr<TcpOptions> options = TcpOptionsFromEnvironment();
-  ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->address, "node0");
-  EXPECT_EQ(options->port, 29500);
-  EXPECT_EQ(options->rank, 3);
-  EXPECT_EQ(options->world_size, 8);
-  EXPECT_EQ(options->job, "");
-  setenv("OTT_MASTER_PORT", "29501", 1);
-  setenv("TORCHELASTIC_RUN_ID", "none", 1);
-  EXPECT_EQ(TcpOptionsFromEnvironment()->port, 29501);
-  EXPECT_EQ(TcpOptionsFromEnvironment()->job, "MASTER_PORT 29500");
-  setenv("SLURM_JOB_ID", "4711", 1);
-  EXPECT_EQ(TcpOptionsFromEnvironment()->job, "4711");
-  setenv("OTT_JOB_ID", "mine", 1);
-  EXPECT_EQ(TcpOptionsFromEnvironment()->job, "mine");
-  setenv("RANK", "three", 1);
-  EXPECT_THAT(std::string(TcpOptionsFromEnvironment().status().message()), HasSubstr("RANK is \"three\""));
+  EXPECT_EQ(OptionsText(), "node0:29500 3/8 ");
+  set({{"OTT_MASTER_PORT", "29501"}, {"TORCHELASTIC_RUN_ID", "none"}});
+  EXPECT_EQ(OptionsText(), "node0:29501 3/8 MASTER_PORT 29500");
+  set({{"SLURM_JOB_ID", "4711"}});
+  EXPECT_EQ(OptionsText(), "node0:29501 3/8 4711");
+  set({{"OTT_JOB_ID", "mine"}});
+  EXPECT_EQ(OptionsText(), "node0:29501 3/8 mine");
+  set({{"OTT_JOB_ID", ""}});
+  EXPECT_EQ(OptionsText(), "node0:29501 3/8 4711");
+  for (const char* const wrong : {"three", "-1"}) {
+    set({{"RANK", wrong}});
+    EXPECT_THAT(OptionsText(), HasSubstr(absl::StrCat("RANK is \"", wrong, "\"")));
+  }
 }
 
 }  // namespace
