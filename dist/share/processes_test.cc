@@ -8,7 +8,9 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/core/tensor/parallel_for.h"
 #include "ott/dist/comm/simulated_communicator.h"
 #include "ott/dist/comm/socket.h"
 #include "ott/dist/comm/tcp_communicator.h"
@@ -177,22 +180,26 @@ TEST_F(ProcessesTest, WhoServesIsToldThatTheFirstIsGone) {
 
 // Over TCP, whoever has ended is gone at once.
 TEST_F(ProcessesTest, WhoIsDoneEndsWellThoughTheFirstIsGoneBefore) {
-  const int port = Socket::Listen(AF_INET, 0)->LocalPort();
-  const auto connect = [port](int rank) {
-    return *CreateTcpCommunicator({"127.0.0.1", port, rank, 2, "job", std::chrono::seconds(60)});
-  };
-  std::thread first([&] {
-    const std::unique_ptr<Communicator> all = connect(0);
-    internal::ShareRequest done;
-    done.set_done(true);
-    EXPECT_EQ(all->Post(1, 0, done.SerializeAsString()), absl::OkStatus());
-    EXPECT_EQ(all->Flush(0, Deadline::Never()), absl::OkStatus());
-  });
-  std::unique_ptr<Communicator> all = connect(1);
-  first.join();
-  const auto other = *Processes::Start([&] { return std::move(all); }, {}, Patience(kLong));
-  EXPECT_EQ(other->Serve(), absl::OkStatus());
-  EXPECT_TRUE(other->Finish());
+  for (const bool is_done : {true, false}) {
+    const int port = Socket::Listen(AF_INET, 0)->LocalPort();
+    const auto connect = [port](int rank) {
+      return *CreateTcpCommunicator({"127.0.0.1", port, rank, 2, "job", std::chrono::seconds(60)});
+    };
+    std::thread first([&] {
+      const std::unique_ptr<Communicator> all = connect(0);
+      internal::ShareRequest done;
+      done.set_done(is_done);
+      EXPECT_EQ(all->Post(1, 0, done.SerializeAsString()), absl::OkStatus());
+      EXPECT_EQ(all->Flush(0, Deadline::Never()), absl::OkStatus());
+    });
+    std::unique_ptr<Communicator> all = connect(1);
+    first.join();
+    const auto other = *Processes::Start([&] { return std::move(all); }, {}, Patience(kLong));
+    const absl::Status status = other->Serve();
+    EXPECT_EQ(status.ok(), is_done);
+    EXPECT_EQ(status.message().find("the rank has ended") != status.message().npos, !is_done) << status;
+    EXPECT_EQ(other->Finish(), is_done);
+  }
 }
 
 // A process 1 that says what a test tells it to; it has the file "x" alone. Process 2 is silent.
@@ -406,10 +413,10 @@ TEST_F(ProcessesTest, WhoServesAnswersWithWhatItCannotDo) {
   const auto other = *Processes::Start([&] { return std::move(all[1]); }, {kDouble}, Patience(kLong));
   std::thread server([&] { EXPECT_EQ(other->Serve(), absl::OkStatus()); });
   const auto hear = [&] {
+    std::string bytes;
+    while (bytes.empty()) bytes = *all[0]->Receive(1, 0, Deadline::After(kLong));  // but for signs of life
     internal::ShareReply reply;
-    while (reply.piece() == 0 && reply.num_threads() == 0 && !reply.done()) {
-      EXPECT_TRUE(reply.ParseFromString(*all[0]->Receive(1, 0, Deadline::After(kLong))));
-    }
+    EXPECT_TRUE(reply.ParseFromString(bytes));
     return reply;
   };
   EXPECT_EQ(hear().num_threads(), 2);
@@ -459,6 +466,21 @@ TEST_F(ProcessesTest, APieceAsksForNoOther) {
   SetProcesses(nullptr);
 }
 
+// Takes a while, so that each thread gets a piece.
+absl::StatusOr<std::string> NameThread(const std::string&, int) {
+  for (const Deadline end = Deadline::After(std::chrono::milliseconds(1)); !end.Passed();)
+    std::this_thread::yield();
+  return absl::StrCat(std::hash<std::thread::id>()(std::this_thread::get_id()));
+}
+constexpr ShareTask kNameThread = {"name_thread", &NameThread};
+
+TEST_F(ProcessesTest, AsManyThreadsWorkAsAreGiven) {
+  Job job({}, kLong);
+  std::set<std::string> threads;
+  for (const auto& thread : job->Run(kNameThread, std::vector<SharePiece>(100))) threads.insert(*thread);
+  EXPECT_EQ(threads.size(), 2u);
+}
+
 TEST(Processes, AnErrorOfAnyKindEndsTheStart) {
   const auto connect = []() -> absl::StatusOr<std::unique_ptr<Communicator>> {
     return absl::UnknownError("no wire");
@@ -471,6 +493,7 @@ TEST(RunShared, WorksWithoutOtherProcesses) {
   EXPECT_EQ(*results[0], "aa");
   EXPECT_EQ(*results[1], "bb");
   EXPECT_TRUE(RunShared(kDouble, {}).empty());
+  EXPECT_EQ(*RunShared(kThreads, {{"", {}, 0}})[0], absl::StrCat(NumThreads(0)));
 }
 
 }  // namespace
