@@ -174,7 +174,7 @@ class ProfileBuilder {
     } else if (event.external_id > 0) {
       launch = NewLaunch();
     }
-    if (launch != kNone && event.external_id > 0) ids_of_launch_[launch] = event.external_id;
+    if (event.external_id > 0) ids_of_launch_[launch] = event.external_id;
     return launch;
   }
 
@@ -184,7 +184,6 @@ class ProfileBuilder {
     const auto [name, added] = kernel_name_of_.Find(event.name);
     if (added) profile_.kernel_names.emplace_back(event.name);
     kernel.name = name;
-    kernel.in_graph = false;
     std::array<int64_t, 6> sizes = {};
     if (!ParseSizes(event.grid, sizes.data()) || !ParseSizes(event.block, sizes.data() + 3)) sizes = {};
     const auto [geometry, is_new] =
@@ -326,7 +325,6 @@ class ProfileBuilder {
     label.source = SourceOfStack(event.call_stack);
     OpDescription& description = label.description;
     if (description.op.empty()) description.op = event.name;
-    description.tensors_only = false;
     description.arguments = ParseArguments(event.dims, event.types, event.inputs);
     AddNumber("kernel_flop", event.kernel_flop, &description.arguments);
     AddNumber("kernel_num_gb", event.kernel_num_gb, &description.arguments);
@@ -344,18 +342,14 @@ class ProfileBuilder {
   // kNone for frames that tell nothing.
   uint32_t FrameLabel(std::string_view name) {
     const bool is_module = name.substr(0, kModule.size()) == kModule;
-    if (!is_module && (name.empty() || name[0] == '<')) return kNone;
     key_.assign("f").append(name);
     uint32_t* known = LabelOf(key_);
-    if (*known != kNone) return *known == kNone - 1 ? kNone : *known;
+    if (*known != kNone) return *known;
     OpLabel label;
     label.kind = is_module ? OpLabel::Kind::kLayer : OpLabel::Kind::kTrace;
     if (is_module) label.text = name.substr(kModule.size());
     if (!is_module) label.source = SourceOfFrame(name);
-    if (label.text.empty() && label.source.empty()) {
-      *known = kNone - 1;
-      return kNone;
-    }
+    if (label.text.empty() && label.source.empty()) return kNone;
     return *known = NewLabel(std::move(label));
   }
 
@@ -431,7 +425,7 @@ class ProfileBuilder {
 
   // Traces of PyTorch 1.8 to 1.11 have arrows alone: their ids serve as sequence numbers.
   void AddSequenceNumbers() {
-    if (has_sequence_numbers_ || flow_ends_.empty()) return;
+    if (has_sequence_numbers_) return;
     for (uint32_t thread = 0; thread < profile_.threads.size(); ++thread) {
       for (Profile::Range& range : profile_.threads[thread].ranges) {
         if (profile_.labels[range.label].kind != OpLabel::Kind::kOp) continue;
@@ -452,7 +446,7 @@ class ProfileBuilder {
     absl::flat_hash_set<uint32_t> with_kernels;
     for (const uint32_t from : order) {
       Profile::Kernel& kernel = sorted.emplace_back(profile_.kernels[from]);
-      kernel.in_graph = kernel.launch != kNone && graph_launches_.count(kernel.launch) != 0;
+      kernel.in_graph = graph_launches_.count(kernel.launch) != 0;
       if (kernel.in_graph) with_kernels.insert(kernel.launch);
       CheckOrder(kernel);
       TakeCollective(from, static_cast<uint32_t>(sorted.size() - 1), kernel);
@@ -485,8 +479,7 @@ class ProfileBuilder {
   void CheckOrder(const Activity& activity) {
     if (activity.launch == kNone) return;
     const Profile::Launch& launch = profile_.launches[activity.launch];
-    const bool is_told = launch.thread != kNone && launch.nanoseconds != kNone;
-    if (is_told && activity.start < launch.start) ++num_before_launch_;
+    if (launch.nanoseconds != kNone && activity.start < launch.start) ++num_before_launch_;
   }
 
   void AddGroupRanks(const TraceHeader& header) {

@@ -88,13 +88,14 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
       Written& event = events.emplace_back();
       event.start = 1000 + below(1000);
       event.duration = below(20) - (below(10) == 0 ? 30 : 0);
-      event.thread = 1 + below(3);
+      if (below(30) == 0) event.duration = 5'000'000;  // longer than a call's may be
+      event.thread = 1 + below(12);
       num_negative += event.duration < 0;
       switch (below(5)) {
         case 0:
           event.category = "cpu_op";
           event.name = absl::StrCat("aten::op", below(4));
-          if (below(2) == 0) event.sequence_number = below(5) == 0 ? 5'000'000'000 : below(9);
+          if (below(2) == 0) event.sequence_number = below(5) == 0 ? int64_t{kNone} : below(9);
           event.id = below(9);
           num_large += event.sequence_number > 100;
           break;
@@ -115,10 +116,14 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
           event.name = absl::StrCat("x", below(3));
           event.correlation = below(9);
           if (below(2) == 0) event.id = below(9);
-          if (below(2) == 0) event.device = below(3) == 0 ? 40'000 : below(4);
+          if (below(2) == 0) event.device = below(3) == 0 ? 32'768 : below(4);
           if (below(2) == 0) event.stream = below(3) == 0 ? int64_t{1} << 31 : below(4);
           if (event.category == "gpu_memcpy" && below(2) == 0) event.bytes = below(100);
           if (event.category == "kernel" && below(2) == 0) event.sizes = {below(3), 2, 3, 4, 5, below(3)};
+          if (below(8) == 0) {
+            event.device = event.stream = -1;
+            event.more = R"("device":-7,"stream":-7)";
+          }
       }
       if (event.category == "cpu_op" && event.id > 0) ops[event.id].push_back(event);
       if (event.correlation > 0 && event.id > 0) ids[event.correlation] = event.id;
@@ -128,8 +133,8 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
     std::map<int64_t, std::vector<std::tuple<int64_t, int64_t, std::string, int64_t>>> ranges, read_ranges;
     std::set<int64_t> threads, read_threads;  // of ranges, and of calls that can be told apart
     std::set<std::string> names;
-    std::set<std::pair<int64_t, const Written*>> without_call;  // by correlation, else by itself
-    std::set<int64_t> graphs, graphs_that_ran;                  // by correlation
+    std::set<std::pair<int64_t, const Written*>> launches, without_call;  // by correlation, else by itself
+    std::set<int64_t> graphs, graphs_that_ran;                            // by correlation
     for (const auto& [correlation, call] : calls) {
       if (call.name == "cudaGraphLaunch") graphs.insert(correlation);
     }
@@ -139,6 +144,9 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
       const bool is_host = event.category != "kernel" && event.category != "gpu_memcpy";
       if (is_host && (event.category != "cuda_runtime" || event.correlation > 0 || event.id > 0))
         threads.insert(event.thread);
+      if ((!is_host || event.category == "cuda_runtime") && event.correlation > 0)
+        launches.emplace(event.correlation, nullptr);
+      if (!is_host && event.correlation <= 0 && event.id > 0) launches.emplace(0, &event);
       first = std::min(first, 1000 * event.start);
       last = std::max(last, 1000 * end);
       if (!is_host) {
@@ -155,17 +163,18 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
         if (call == nullptr && op != nullptr)
           without_call.emplace(event.correlation, has_correlation ? nullptr : &event);
         const Written* const launch = call != nullptr ? call : op;
-        const int64_t nanoseconds = call != nullptr ? 1000 * std::max<int64_t>(0, call->duration) : kNone;
+        const int64_t nanoseconds =
+            call == nullptr ? kNone : std::clamp<int64_t>(1000 * call->duration, 0, kNone - 1);
         int64_t sizes = 0;
         for (const int64_t size : event.sizes) sizes = 10 * sizes + size;
         expected[event.category == "kernel"].emplace(
             1000 * event.start, 1000 * end, event.name,
-            event.device < 0       ? 9
-            : event.device > 32767 ? -1
-                                   : event.device,
-            event.stream < 0           ? event.thread
-            : event.stream > INT32_MAX ? -1
-                                       : event.stream,
+            event.device > 32767 || !event.more.empty() ? -1
+            : event.device < 0                          ? 9
+                                                        : event.device,
+            event.stream > INT32_MAX || !event.more.empty() ? -1
+            : event.stream < 0                              ? event.thread
+                                                            : event.stream,
             event.category == "kernel" ? sizes : event.bytes, launch != nullptr ? 1000 * launch->start : -1,
             launch != nullptr ? 1'000'000 * launch->thread + nanoseconds : -1,
             op != nullptr ? 10'000'000 * op->thread + 1000 * op->start : -1);
@@ -222,6 +231,8 @@ TEST(KinetoProfile, ColumnsHoldWhatTheEventsSay) {
     }
     EXPECT_EQ(read_ranges, ranges) << trial;
     EXPECT_EQ(read_threads, threads) << trial;
+    EXPECT_EQ(profile.threads.size(), threads.size()) << trial;
+    EXPECT_EQ(profile.launches.size(), launches.size()) << trial;
     EXPECT_EQ(profile.num_ranges, num_ranges);
     EXPECT_EQ(profile.labels.size(), names.size());
     EXPECT_EQ(profile.num_steps, num_steps);
@@ -254,11 +265,11 @@ TEST(KinetoProfile, NamesRanksAndDevicesAreTheHeaders) {
   events[1].thread = 2;
   const Profile profile = Read(
       R"({"ph":"M","name":"process_name","pid":9,"args":{"name":"python"}},)"
-      R"({"ph":"M","name":"process_labels","pid":9,"tid":2,"args":{"name":"CPU"}},)"
       R"({"ph":"i","cat":"cpu_op","name":"no range","pid":9,"tid":3,"ts":1},)"
       R"({"ph":"X","cat":"ac2g","name":"an arrow","pid":9,"tid":4,"ts":1},)"
       R"({"ph":"X","cat":"Trace","name":"the whole","pid":9,"tid":5,"ts":1},)"
       R"({"ph":"M","name":"thread_name","pid":9,"tid":2,"args":{"name":"backward"}},)"
+      R"({"ph":"M","name":"process_labels","pid":9,"tid":2,"args":{"name":"CPU"}},)"
       R"({"ph":"M","name":"thread_name","pid":8,"tid":1,"args":{"name":"of another"}},)" +
           TextOf(events),
       R"("baseTimeNanoseconds":1000,"distributedInfo":{"rank":3},"deviceProperties":[{"id":2,"name":"GPU","numSms":7,)"
@@ -276,6 +287,26 @@ TEST(KinetoProfile, NamesRanksAndDevicesAreTheHeaders) {
   EXPECT_THAT((std::vector<int>{device.sm_count, device.compute_major, device.compute_minor}),
               ElementsAre(7, 9, 1));
   EXPECT_EQ(profile.devices.at(0).name, "first");
+  EXPECT_EQ(Read("{}", R"("distributedInfo":{"rank":0})").rank, 0);
+}
+
+TEST(KinetoProfile, ThreadsAreOfTheirProcessAndOneProcessIsNamed) {
+  const auto op = [](const char* ids) {
+    return absl::StrCat(R"({"ph":"X","cat":"cpu_op","name":"x","ts":1)", ids, "}");
+  };
+  const Profile profile =
+      Read(absl::StrCat(op(""), ",", op(R"(,"pid":9,"tid":1)"), ",", op(R"(,"pid":8,"tid":1)")));
+  std::vector<int64_t> threads;
+  for (const Profile::Thread& thread : profile.threads) threads.push_back(thread.tid);
+  EXPECT_THAT(threads, ElementsAre(0, 1, 1));
+  ASSERT_EQ(profile.processes.size(), 1u);
+  EXPECT_EQ(profile.processes[0].pid, 9);
+  const Profile calls = Read(TextOf({{"cuda_runtime", "cudaLaunchKernel", 1, 1, 1, 4}}));
+  EXPECT_EQ(calls.processes.at(0).pid, 9);
+  // Kernels without any process, and a grid without blocks.
+  const Profile kernels = Read(R"({"ph":"X","cat":"kernel","name":"k","ts":1,"args":{"grid":[1,2,3]}})");
+  EXPECT_EQ(kernels.processes.size(), 1u);
+  EXPECT_THAT(kernels.geometries.at(0).grid, ElementsAre(0, 0, 0));
 }
 
 // A collective is what its kernel says, else what its op says; the header tells the ranks of its group.
@@ -286,41 +317,45 @@ TEST(KinetoProfile, CollectivesAreOfTheirKernelAndElseOfTheirOp) {
                         R"(,"Group size":2,"Process Group Name":"g","Process Group Ranks":"[3,...]")",
                         sequence_number < 0 ? "" : absl::StrCat(R"(,"Seq":)", sequence_number));
   };
-  const auto event = [](const std::string& category, const std::string& name, int64_t start,
-                        const std::string& more) {
-    Written event{category, name, start, 5};
-    event.correlation = event.id = 4;
-    event.more = more;
-    return event;
-  };
-  for (const bool kernel_tells : {false, true}) {
-    for (const bool op_tells : {false, true}) {
-      for (const bool is_nccl : {false, true}) {
-        const Profile profile =
-            Read(TextOf({event("cpu_op", "record_param_comms", 1, op_tells ? told(100, 6) : ""),
-                         event("kernel", "first", 40, ""),
-                         event("kernel", is_nccl ? "ncclDevKernel_AllReduce_Sum_f32_RING_LL" : "gemm", 20,
-                               kernel_tells ? told(200, -1) : "")}),
-                 R"("distributedInfo":{"rank":3,"pg_config":[{"pg_name":"other","ranks":[9]},
+  // The ops tell their number in one of two ways, or in both.
+  const std::string inputs = R"(,"Concrete Inputs":["","6"])";
+  const std::pair<std::string, int64_t> ops[] = {
+      {"", -1}, {told(100, 6), 6}, {told(100, -1) + inputs, 6}, {told(100, 0) + inputs, 0}};
+  for (int choice = 0; choice < 2 * 3 * 2 * 4; ++choice) {
+    const bool is_nccl = choice % 2 == 0, has_ids = choice / 24 == 0;
+    const int kernel_tells = choice / 2 % 3;  // nothing, no number, 0
+    const auto& [op, of_op] = ops[choice / 6 % 4];
+    const auto event = [&](const std::string& category, const std::string& name, int64_t start,
+                           const std::string& more) {
+      Written event{category, name, start, 5};
+      event.correlation = event.id = has_ids ? 4 : -1;
+      event.more = more;
+      return event;
+    };
+    const Profile profile =
+        Read(TextOf({event("cpu_op", "record_param_comms", 1, op), event("kernel", "first", 40, ""),
+                     event("kernel", is_nccl ? "ncclDevKernel_AllReduce_Sum_f32_RING_LL" : "gemm", 20,
+                           kernel_tells > 0 ? told(200, kernel_tells - 2) : "")}),
+             R"("distributedInfo":{"rank":3,"pg_config":[
                {"pg_name":"g","pg_desc":"tp","pg_size":2,"ranks":)" +
-                     std::string(op_tells ? "[3,5]" : R"("[3,5]")") + "}]}");
-        const bool is_known = kernel_tells || (op_tells && is_nccl);
-        ASSERT_EQ(profile.collectives.size(), is_known ? 1u : 0u);
-        if (!is_known) continue;
-        const Profile::Collective& collective = profile.collectives[0];
-        EXPECT_EQ(collective.kernel, 0u);  // by start
-        EXPECT_EQ(collective.sequence_number, op_tells && is_nccl ? 6 : -1);
-        const Profile::CollectiveKind& kind = profile.collective_kinds[collective.kind];
-        EXPECT_EQ(kind.name, "allreduce");
-        EXPECT_EQ(kind.dtype, "float32");
-        EXPECT_EQ(kind.in_elements, kernel_tells ? 200 : 100);
-        EXPECT_EQ(kind.out_elements, kernel_tells ? 201 : 101);
-        EXPECT_EQ(kind.group_size, 2);
-        EXPECT_EQ(kind.group, "g");
-        EXPECT_EQ(kind.group_ranks, "[3,5]");
-        EXPECT_EQ(kind.group_name(), "tp");
-      }
-    }
+                 std::string(is_nccl ? "[3,5]" : R"("[3,5]")") +
+                 R"(},{"pg_name":"other","ranks":[9]},{"pg_name":"g"}]})");
+    const bool has_op = !op.empty() && is_nccl && has_ids;
+    const bool is_known = kernel_tells > 0 || has_op;
+    ASSERT_EQ(profile.collectives.size(), is_known ? 1u : 0u) << choice;
+    if (!is_known) continue;
+    const Profile::Collective& collective = profile.collectives[0];
+    EXPECT_EQ(collective.kernel, 0u);  // by start
+    EXPECT_EQ(collective.sequence_number, kernel_tells == 2 ? 0 : has_op ? of_op : -1) << choice;
+    const Profile::CollectiveKind& kind = profile.collective_kinds[collective.kind];
+    EXPECT_EQ(kind.name, "allreduce");
+    EXPECT_EQ(kind.dtype, "float32");
+    EXPECT_EQ(kind.in_elements, kernel_tells > 0 ? 200 : 100);
+    EXPECT_EQ(kind.out_elements, kernel_tells > 0 ? 201 : 101);
+    EXPECT_EQ(kind.group_size, 2);
+    EXPECT_EQ(kind.group, "g");
+    EXPECT_EQ(kind.group_ranks, "[3,5]");
+    EXPECT_EQ(kind.group_name(), "tp");
   }
 }
 
@@ -349,10 +384,22 @@ TEST(KinetoProfile, CollectivesOfOneKindAreAlikeInAllThatIsTold) {
                        {"Out msg nelems", "2"},
                        {"Group size", "11"}},
                       {R"("b")", R"("Half")", R"("12")", R"("22")", "12", "22", "211"});
+  const Profile profile = Read(TextOf(events));
   std::vector<uint32_t> kinds;
-  for (const Profile::Collective& collective : Read(TextOf(events)).collectives)
-    kinds.push_back(collective.kind);
+  for (const Profile::Collective& collective : profile.collectives) kinds.push_back(collective.kind);
   EXPECT_THAT(kinds, ElementsAre(0, 0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_EQ(profile.collective_kinds.size(), 8u);
+  // What is not told is not known; a description of its own goes before the header's.
+  Written barrier{"kernel", "nccl"};
+  barrier.more = R"("Collective name":"barrier","Process Group Name":"g","Process Group Description":"own")";
+  const Profile::CollectiveKind kind =
+      Read(TextOf({barrier}),
+           R"("distributedInfo":{"pg_config":[{"pg_name":"g","pg_desc":"tp","ranks":[3]}]})")
+          .collective_kinds.at(0);
+  EXPECT_THAT((std::vector<int64_t>{kind.in_elements, kind.out_elements, kind.group_size}),
+              ::testing::Each(-1));
+  EXPECT_EQ(kind.dtype, "");
+  EXPECT_EQ(kind.group_name(), "own");
 }
 
 TEST(KinetoProfile, FramesThatTellNothingAreNoRanges) {
@@ -374,6 +421,7 @@ TEST(KinetoProfile, FramesThatTellNothingAreNoRanges) {
     told.push_back(absl::StrCat(label.text, label.source, " ", static_cast<int>(label.kind)));
   }
   EXPECT_THAT(told, ElementsAre("train.py:7 4", "Linear_0 3", "train.py:7 4", "Linear_0 3"));
+  EXPECT_EQ(profile.labels.size(), 2u);
 }
 
 TEST(KinetoProfile, CollectivesOfTheHostAreOfTheOneGroupThatIsTold) {
@@ -384,12 +432,16 @@ TEST(KinetoProfile, CollectivesOfTheHostAreOfTheOneGroupThatIsTold) {
         {"user_annotation", start == 300 ? "mpi:all_reduce" : "gloo:all_reduce", start, 1000 - 3 * start});
     events.back().more = absl::StrCat(R"("Input Dims":[[],[10,)", start, R"(]],"Input type":["","float"])");
   }
+  events.push_back({"user_annotation", "gloo:barrier", 400});
+  events.push_back({"user_annotation", "gloo:barrier", 500});
   const std::string world = R"({"pg_name":"0","pg_desc":"default_pg","pg_size":4})";
   for (const bool has_one : {true, false}) {
     const Profile profile =
         Read(TextOf(events), R"("distributedInfo":{"rank":1,"pg_config":[)" + world +
                                  (has_one ? "" : R"(,{"pg_name":"1","pg_size":2})") + "]}");
-    ASSERT_EQ(profile.host_collectives.size(), 3u);
+    ASSERT_EQ(profile.host_collectives.size(), 5u);
+    EXPECT_EQ(profile.collective_kinds.size(), 4u);
+    EXPECT_EQ(profile.collective_kinds[profile.host_collectives[4].kind].in_elements, -1);
     for (int64_t i = 0; i < 3; ++i) {
       const Profile::HostCollective& collective = profile.host_collectives[static_cast<size_t>(i)];
       const Profile::CollectiveKind& kind = profile.collective_kinds[collective.kind];
@@ -408,11 +460,13 @@ TEST(KinetoProfile, CollectivesOfTheHostAreOfTheOneGroupThatIsTold) {
 
 // Old traces have arrows from forward to backward instead of sequence numbers.
 TEST(KinetoProfile, ArrowsAreSequenceNumbersWhereThereAreNone) {
-  for (const int64_t id : {int64_t{-1}, int64_t{0}, int64_t{5}, int64_t{kNone}}) {
+  for (const int64_t id : {int64_t{-2}, int64_t{0}, int64_t{5}, int64_t{1} << 32}) {
     for (const int64_t told : {-1, 3}) {
       for (const int64_t thread : {1, 2}) {
-        std::vector<Written> events = {
-            {"cpu_op", "x", 20}, {"cpu_op", "x", 1, 1, 2}, {"cpu_op", "x", 20, 1, 2}};
+        std::vector<Written> events = {{"cpu_op", "x", 20},
+                                       {"cpu_op", "x", 1, 1, 2},
+                                       {"cpu_op", "x", 20, 1, 2},
+                                       {"user_annotation", "y", 20, 1, 2}};
         events[0].sequence_number = told;
         const Profile profile =
             Read(absl::StrCat(TextOf(events), R"(,{"ph":"f","cat":"fwdbwd","name":"fwdbwd","pid":9,"tid":)",
@@ -420,11 +474,11 @@ TEST(KinetoProfile, ArrowsAreSequenceNumbersWhereThereAreNone) {
         std::vector<uint32_t> numbers;
         for (const Profile::Thread& of : profile.threads)
           for (const Profile::Range& range : of.ranges) numbers.push_back(range.sequence_number);
-        const uint32_t arrow = told >= 0 || id < 0 ? kNone : static_cast<uint32_t>(id);
+        const uint32_t arrow = told >= 0 || id < 0 || id >= kNone ? kNone : static_cast<uint32_t>(id);
         EXPECT_THAT(numbers, ElementsAre(told >= 0     ? 3u
                                          : thread == 1 ? arrow
                                                        : kNone,
-                                         kNone, thread == 2 ? arrow : kNone));
+                                         kNone, thread == 2 ? arrow : kNone, kNone));
       }
     }
   }

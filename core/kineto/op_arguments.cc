@@ -72,10 +72,10 @@ void AddValue(int position, const std::string& text, std::vector<OpArgument>* ar
   if (text.empty() || text == "None") return;
   OpArgument argument;
   argument.position = position;
-  const std::optional<Literal> value = ParseLiteral(text);
-  if (value.has_value() && value->is_number()) argument.numbers = {value->number};
-  if (value.has_value() && value->is_list()) {
-    for (const Literal& item : value->items) {
+  const Literal value = ParseLiteral(text).value_or(Literal());
+  if (value.is_number()) argument.numbers = {value.number};
+  if (value.is_list()) {
+    for (const Literal& item : value.items) {
       if (!item.is_number()) return;
       argument.numbers.push_back(item.number);
     }
@@ -84,10 +84,7 @@ void AddValue(int position, const std::string& text, std::vector<OpArgument>* ar
   arguments->push_back(std::move(argument));
 }
 
-std::vector<Literal> ItemsOf(std::string_view json) {
-  std::optional<Literal> list = ParseLiteral(json);
-  return list.has_value() && list->is_list() ? std::move(list->items) : std::vector<Literal>();
-}
+std::vector<Literal> ItemsOf(std::string_view json) { return ParseLiteral(json).value_or(Literal()).items; }
 
 }  // namespace
 
@@ -103,11 +100,11 @@ std::optional<DType> ToDType(std::string_view name) {
 }
 
 void AddNumber(std::string_view name, std::string_view number, std::vector<OpArgument>* arguments) {
-  const std::optional<Literal> value = number.empty() ? std::nullopt : ParseLiteral(number);
-  if (!value.has_value() || !value->is_number()) return;
+  const Literal value = ParseLiteral(number).value_or(Literal());
+  if (!value.is_number()) return;
   OpArgument& argument = arguments->emplace_back();
   argument.name = name;
-  argument.numbers = {value->number};
+  argument.numbers = {value.number};
 }
 
 std::vector<OpArgument> ParseArguments(std::string_view shapes, std::string_view types,
@@ -120,9 +117,9 @@ std::vector<OpArgument> ParseArguments(std::string_view shapes, std::string_view
     const int position = static_cast<int>(i);
     const std::string kind = i < kinds.size() ? kinds[i].text : "";
     // Tags of what is no tensor, such as "Int" and "Scalar", begin with a capital letter.
-    const bool is_tag = !kind.empty() && std::isupper(static_cast<unsigned char>(kind[0])) != 0;
+    const bool is_tag = std::isupper(static_cast<unsigned char>(kind[0])) != 0;
     const std::optional<DType> dtype = is_tag ? std::nullopt : ToDType(kind);
-    if (i < sizes.size() && sizes[i].is_list()) {
+    if (i < sizes.size()) {
       const std::vector<Literal>& items = sizes[i].items;
       if (!items.empty() && items[0].is_list()) {
         for (const Literal& item : items) AddTensor(position, item, dtype, &arguments);
@@ -163,7 +160,7 @@ std::string Compact(std::string_view json) {
   std::string result;
   bool in_string = false;
   for (size_t i = 0; i < json.size(); ++i) {
-    if (in_string && json[i] == '\\' && i + 1 < json.size()) {
+    if (json[i] == '\\') {
       result.append(json.substr(i++, 2));
       continue;
     }

@@ -60,11 +60,12 @@ std::vector<std::string> Parse(const char* shapes, const char* types, const char
 
 TEST(OpArguments, AreTensorsListsOfThemAndValues) {
   EXPECT_THAT(
-      Parse("[[2, 3], [], [], [[4], [5, 6]], [7]]", R"(["float", "Scalar", "long int", "TensorList", ""])",
-            R"(["", "1", "", "", "", "[16, 32]", "True", "tanh", "None", "[1, [2]]"])"),
+      Parse(
+          "[[2, 3], [], [], [[4], [5, 6]], [7]]", R"(["float", "Int", "long int", "TensorList", ""])",
+          R"(["", "1", "", "", "", "[16, 32]", "True", "tanh", "None", "[1, [2]]", "[]", "{'a': 1}", "1"])"),
       ElementsAre("0 float32 [2,3,]", "1 1", "2 int64 []", "3 ? [4,]", "3 ? [5,6,]", "4 ? [7,]", "5 16 32",
-                  "6 1", "7 'tanh'"));
-  EXPECT_THAT(Parse("[[2]]", "[]", ""), ElementsAre("0 ? [2,]"));
+                  "6 1", "7 'tanh'", "10 '[]'", "11 '{'a': 1}'", "12 1"));
+  EXPECT_THAT(Parse("[[2], 3, {}, [[]], [[4], 5]]", "[]", ""), ElementsAre("0 ? [2,]", "3 ? []", "4 ? [4,]"));
   EXPECT_THAT(Parse("", "", R"-(["5", "(2,2)"])-"), ElementsAre("0 5", "1 2 2"));
   EXPECT_THAT(Parse("[[-2]]", R"(["float"])", "none"), ElementsAre());
 }
@@ -74,6 +75,7 @@ TEST(OpArguments, NumbersAreAddedByTheirName) {
   AddNumber("flop", "12", &arguments);
   AddNumber("none", "", &arguments);
   AddNumber("text", "x", &arguments);
+  AddNumber("list", "[1]", &arguments);
   ASSERT_EQ(arguments.size(), 1U);
   EXPECT_EQ(arguments[0].name, "flop");
   EXPECT_THAT(arguments[0].numbers, ElementsAre(12));

@@ -1,6 +1,7 @@
 #include "ott/core/kineto/read_trace.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -51,11 +52,15 @@ TEST(ReadTrace, WhatIsWrongInAHeaderIsLeftOutAndSaid) {
   }
   EXPECT_THAT(header(R"("deviceProperties": [1 2])").notes, ElementsAre("deviceProperties is no JSON"));
   EXPECT_EQ(header(R"("distributedInfo": {})").rank, -1);
+  EXPECT_EQ(header(R"("distributedInfo": {"rank": 3}, "other": {"rank": 5})").rank, 3);
+  for (const auto& [number, read] :
+       {std::pair("1073741824", 1 << 30), {"0", 0}, {"1073741825", -1}, {"-5", -1}})
+    EXPECT_EQ(header(absl::StrCat(R"("distributedInfo": {"rank": )", number, "}")).rank, read);
 }
 
 TEST(ReadTrace, WhatIsNoTraceIsAnError) {
   EXPECT_THAT(std::string(ReadFileOf("SQLite format 3").status.message()),
-              HasSubstr("begins with neither { nor ["));
+              HasSubstr(".json: is no JSON of torch.profiler: begins with neither { nor ["));
   EXPECT_THAT(std::string(ReadFileOf("").status.message()), HasSubstr("begins with neither"));
   EXPECT_THAT(std::string(ReadFileOf("{\"a\": 1}").status.message()), HasSubstr("has no traceEvents"));
   EXPECT_THAT(std::string(ReadFileOf("[{\"ph\":").status.message()),
