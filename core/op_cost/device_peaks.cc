@@ -99,11 +99,10 @@ std::vector<std::string> Words(std::string_view name) {
   for (const char c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
       words.back().push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
-    } else if (!words.back().empty()) {
+    } else {
       words.emplace_back();
     }
   }
-  if (words.back().empty()) words.pop_back();
   return words;
 }
 

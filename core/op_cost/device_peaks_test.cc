@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace ott {
@@ -26,6 +29,7 @@ TEST(DevicePeaks, DevicesAreFoundByTheNameTheDriverTells) {
   EXPECT_EQ(PeaksByName("Tesla V100-PCIE-16GB")->fp16_tensor, 112e12);
   EXPECT_EQ(PeaksByName("Tesla V100-SXM2-16GB")->fp16_tensor, 125e12);
   EXPECT_EQ(PeaksByName("NVIDIA H200 NVL")->fp16_tensor, 835.5e12);
+  EXPECT_GT(KnownGpus().size(), 30u);
   for (const std::string& name : KnownGpus()) EXPECT_EQ(PeaksByName(name)->name, name);
 }
 
@@ -57,30 +61,40 @@ TEST(DevicePeaks, RatesOfADeviceStandInTheRatiosOfItsHardware) {
 }
 
 TEST(DevicePeaks, ArchitecturesGiveWhatDataSheetsSay) {
-  // 108 multiprocessors at 1.41 GHz.
-  const DevicePeaks a100 = PeaksOf("", 8, 0, 108, 1.41e9, 0).value();
-  const DevicePeaks sheet = PeaksByName("A100").value();
-  for (double DevicePeaks::*const rate :
-       {&DevicePeaks::fp64, &DevicePeaks::fp32, &DevicePeaks::fp64_tensor, &DevicePeaks::tf32_tensor,
-        &DevicePeaks::fp16_tensor, &DevicePeaks::fp8_tensor, &DevicePeaks::int8_tensor}) {
-    EXPECT_NEAR(a100.*rate, sheet.*rate, 0.005 * sheet.*rate);
+  // A100: 108 multiprocessors at 1.41 GHz; H100 SXM: 132 at 1.83 GHz.
+  for (const auto& [name, major, sm_count, clock, error] :
+       {std::tuple("A100", 8, 108, 1.41e9, 0.005), {"H100", 9, 132, 1.83e9, 0.08}}) {
+    const DevicePeaks peaks = PeaksOf("", major, 0, sm_count, clock, 2e12).value();
+    const DevicePeaks sheet = PeaksByName(name).value();
+    for (double DevicePeaks::*const rate :
+         {&DevicePeaks::fp64, &DevicePeaks::fp32, &DevicePeaks::fp64_tensor, &DevicePeaks::tf32_tensor,
+          &DevicePeaks::fp16_tensor, &DevicePeaks::fp8_tensor, &DevicePeaks::int8_tensor}) {
+      EXPECT_NEAR(peaks.*rate, sheet.*rate, error * sheet.*rate) << name;
+    }
+    EXPECT_NEAR(peaks.fp16_tensor, sheet.fp16_tensor, 0.005 * sheet.fp16_tensor);
+    EXPECT_EQ(peaks.memory, 2e12);
+    EXPECT_EQ(peaks.name, absl::StrCat("compute capability ", major, ".0"));
   }
-  // V100: 80 at 1.53 GHz; T4: 40 at 1.59 GHz.
-  EXPECT_NEAR(PeaksOf("", 7, 0, 80, 1.53e9, 0)->fp16_tensor, 125e12, 1e12);
-  EXPECT_NEAR(PeaksOf("", 7, 5, 40, 1.59e9, 0)->fp16_tensor, 65e12, 1e12);
-  // H100 SXM: 132 at 1.83 GHz.
-  EXPECT_NEAR(PeaksOf("", 9, 0, 132, 1.83e9, 0)->fp16_tensor, 989e12, 2e12);
-  // GeForce RTX 4090: 128 at 2.52 GHz; RTX A6000, of which nothing is held back: 84 at 1.8 GHz.
-  EXPECT_NEAR(PeaksOf("NVIDIA GeForce RTX 4090", 8, 9, 128, 2.52e9, 0)->fp16_tensor, 165.2e12, 1e12);
-  EXPECT_NEAR(PeaksOf("NVIDIA GeForce RTX 4090", 8, 9, 128, 2.52e9, 0)->fp32, 82.6e12, 1e12);
-  EXPECT_NEAR(PeaksOf("NVIDIA GeForce RTX 4090", 8, 9, 128, 2.52e9, 0)->int8_tensor, 660.6e12, 1e12);
-  EXPECT_NEAR(PeaksOf("NVIDIA RTX A6000", 8, 6, 84, 1.8e9, 0)->fp16_tensor, 154.8e12, 1e12);
   EXPECT_FALSE(PeaksOf("", 1, 0, 10, 1e9, 0).has_value());
-  // B200: 148 at 1.86 GHz, B300 alike; GeForce RTX 5090: 170 at 2.41 GHz.
-  EXPECT_NEAR(PeaksOf("", 10, 0, 148, 1.86e9, 0)->fp16_tensor, 2250e12, 10e12);
-  EXPECT_NEAR(PeaksOf("", 10, 3, 148, 1.86e9, 0)->fp16_tensor, 2250e12, 10e12);
-  EXPECT_NEAR(PeaksOf("NVIDIA GeForce RTX 5090", 12, 0, 170, 2.41e9, 0)->fp16_tensor, 209.5e12, 1e12);
-  EXPECT_NEAR(PeaksOf("NVIDIA GeForce RTX 5090", 12, 0, 170, 2.41e9, 0)->fp32, 104.8e12, 0.3e12);
+  // B300 is as B200, whose float32 is that of this clock; of GeForce half is held back, of RTX A6000 nothing.
+  const struct {
+    const char* name;
+    int major, minor, sm_count;
+    double clock, fp16, fp32;
+  } devices[] = {{"V100", 7, 0, 80, 1.53e9, 125e12, 15.7e12},
+                 {"T4", 7, 5, 40, 1.59e9, 65e12, 8.1e12},
+                 {"NVIDIA GeForce RTX 4090", 8, 9, 128, 2.52e9, 165.2e12, 82.6e12},
+                 {"NVIDIA RTX A6000", 8, 6, 84, 1.8e9, 154.8e12, 38.7e12},
+                 {"B200", 10, 0, 148, 1.86e9, 2250e12, 70.5e12},
+                 {"B300", 10, 3, 148, 1.86e9, 2250e12, 70.5e12},
+                 {"NVIDIA GeForce RTX 5090", 12, 0, 170, 2.41e9, 209.5e12, 104.8e12}};
+  for (const auto& device : devices) {
+    const DevicePeaks peaks =
+        *PeaksOf(device.name, device.major, device.minor, device.sm_count, device.clock, 0);
+    EXPECT_NEAR(peaks.fp16_tensor / device.fp16, 1, 0.006) << device.name;
+    EXPECT_NEAR(peaks.fp32 / device.fp32, 1, 0.006) << device.name;
+  }
+  EXPECT_NEAR(PeaksOf("NVIDIA GeForce RTX 4090", 8, 9, 128, 2.52e9, 0)->int8_tensor, 660.6e12, 1e12);
 }
 
 TEST(DevicePeaks, AMDsPeaksAreOperationsAClockAndUnit) {
@@ -105,13 +119,30 @@ TEST(DevicePeaks, APartOfADeviceAndADeviceWithoutAClockAreNotKnown) {
   EXPECT_FALSE(PeaksOf("NVIDIA RTX A6000", 8, 6, 84, 0, 0).has_value());
 }
 
-TEST(DevicePeaks, WhatADeviceLacksIsNotKnown) {
-  const DevicePeaks v100 = *PeaksByName("V100");
-  EXPECT_EQ(v100.Flops(DType::kFloat16, true), 125e12);
-  EXPECT_EQ(v100.Flops(DType::kFloat16, false), 15.7e12);
-  EXPECT_FALSE(v100.Flops(DType::kFloat32, true).has_value());
-  EXPECT_FALSE(v100.Flops(DType::kFloat8E4M3, true).has_value());
-  EXPECT_FALSE(v100.Flops(DType::kBool, false).has_value());
+TEST(DevicePeaks, EachTypeHasItsRateIfTheDeviceHasIt) {
+  for (const char* const name : {"H100", "V100"}) {
+    const DevicePeaks peaks = *PeaksByName(name);
+    for (int i = 0; i < kNumDTypes; ++i) {
+      const auto dtype = static_cast<DType>(i);
+      const bool is_double = dtype == DType::kFloat64 || dtype == DType::kComplex128;
+      const bool is_single = dtype == DType::kFloat32 || dtype == DType::kComplex64;
+      const bool is_float = IsFloatingPoint(dtype) || IsComplex(dtype);
+      const double rates[] = {is_double  ? peaks.fp64
+                              : is_float ? peaks.fp32
+                                         : 0,
+                              is_double                                         ? peaks.fp64_tensor
+                              : is_single                                       ? peaks.tf32_tensor
+                              : is_float && SizeOf(dtype) == 2                  ? peaks.fp16_tensor
+                              : is_float                                        ? peaks.fp8_tensor
+                              : dtype == DType::kInt8 || dtype == DType::kUInt8 ? peaks.int8_tensor
+                                                                                : 0};
+      for (const bool tensor_cores : {false, true}) {
+        const double rate = rates[tensor_cores];
+        EXPECT_EQ(peaks.Flops(dtype, tensor_cores), rate > 0 ? std::optional(rate) : std::nullopt)
+            << name << i;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ std::optional<RawCost> NormCost(const OpCall& call, OpPass pass) {
   constexpr Parameter kNormalizedShape{"normalized_shape", 1};
   constexpr Parameter kTraining{"training", 5};
   constexpr Parameter kGroups{"num_groups", 1};
-  constexpr Parameter kGroupsOfNative{"group", 6};
+  const Parameter groups_of_native{"group", call.is_backward_op() ? 8 : 6};
   constexpr int kWeightOfBatchNormBackward = 2;
   RawCost cost;
   if (call.num_tensors() == 0 || call.tensor(0).shape.empty()) return cost;
@@ -153,7 +153,7 @@ std::optional<RawCost> NormCost(const OpCall& call, OpPass pass) {
     rows = x.shape.size() > 1 ? Double(x.shape[1]) : 1;
   } else if (name == "group_norm") {
     rows = Double(x.shape[0]) *
-           call.Number(call.name() == "group_norm" ? kGroups : kGroupsOfNative, kUnknownCost);
+           call.Number(call.name() == "group_norm" ? kGroups : groups_of_native, kUnknownCost);
   } else if (name == "instance_norm") {
     rows = x.shape.size() > 1 ? Double(x.shape[0]) * Double(x.shape[1]) : 1;
   } else if (!shape.empty()) {
@@ -197,8 +197,6 @@ std::optional<RawCost> DropoutCost(const OpCall& call, OpPass pass) {
 
 std::optional<RawCost> PoolingCost(const OpCall& call, OpPass pass) {
   const std::string& name = call.name();
-  const size_t at = name.find("_pool");
-  if (at == std::string::npos) return std::nullopt;
   const bool maximum = name.find("max_pool") != std::string::npos;
   const bool adaptive = name.find("adaptive") != std::string::npos;
   if (!maximum && name.find("avg_pool") == std::string::npos) return std::nullopt;
@@ -214,7 +212,7 @@ std::optional<RawCost> PoolingCost(const OpCall& call, OpPass pass) {
   constexpr Parameter kCeilModeAfterDilation{"ceil_mode", 5};
   const Parameter window_size{adaptive ? "output_size" : "kernel_size", backward_op ? 2 : 1};
   const OpArgument* x = call.Tensor(backward_op ? kInputAfterGradient : kInput);
-  const size_t dimensions = at + 5 < name.size() ? static_cast<size_t>(name[at + 5] - '0') : 0;
+  const auto dimensions = static_cast<size_t>(name[name.find("_pool") + 5] - '0');  // of "max_pool2d"
   if (x == nullptr || dimensions < 1 || dimensions > 3 || x->shape.size() < dimensions) return cost;
   Shape out = x->shape;
   double window = 1;
@@ -240,7 +238,7 @@ std::optional<RawCost> PoolingCost(const OpCall& call, OpPass pass) {
       const double steps = (size + 2 * padding - number(dilations, i, 1) * (asked - 1) - 1) / stride;
       length = (round_up ? std::ceil(steps) : std::floor(steps)) + 1;
       // A window that would begin in the padding on the right is left out.
-      if (round_up && (length - 1) * stride >= size + padding) length -= 1;
+      if ((length - 1) * stride >= size + padding) length -= 1;
     }
     if (backward_op) continue;
     if (!(length >= 0 && length < 1e15)) return cost;
@@ -319,7 +317,7 @@ std::optional<RawCost> OptimizerCost(const OpCall& call, OpPass pass) {
   const double gradients = lists.size() > 1 ? BytesOf(call, lists[1]) : parameters;
   const double momentum = call.Number({"momentum"}, lists.size() > 2 ? 1 : 0) != 0 ? 1 : 0;
   double states = lists.size() > 2 ? 0 : parameters * (sgd ? momentum : 2);
-  const bool amsgrad = !sgd && lists.size() > 4 && ElementsOf(lists[4]) == n;
+  const bool amsgrad = lists.size() > 4 && ElementsOf(lists[4]) == n;
   const size_t num_lists = sgd ? 3 : amsgrad ? 5 : 4;  // what follows are steps
   for (size_t i = 2; i < std::min(lists.size(), num_lists); ++i) states += BytesOf(call, lists[i]);
   const bool decays = call.Number({"weight_decay"}, 0) != 0;

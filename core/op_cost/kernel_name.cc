@@ -79,7 +79,7 @@ bool HasMatrixInstruction(std::string_view lower) {
 
 // The inputs' type, which comes after the layouts of A and B: "HHS" of "Cijk_Alik_Bljk_HHS_BH".
 std::optional<DType> TensileDType(std::string_view lower) {
-  lower.remove_prefix(std::min(lower.size(), lower.find("cijk_") + 5));
+  lower.remove_prefix(lower.find("cijk_") + 5);
   for (int layout = 0; layout < 2; ++layout)
     lower.remove_prefix(std::min(lower.size(), lower.find('_')) + (lower.find('_') < lower.size() ? 1 : 0));
   switch (lower.empty() ? '\0' : lower[0]) {
@@ -153,7 +153,7 @@ std::string_view NvjetTypes(std::string_view lower) {
   const size_t nvjet = lower.find("nvjet_");
   if (nvjet == std::string_view::npos) return {};
   std::string_view types = lower.substr(nvjet + 6);
-  if (types.substr(0, 2) == "sm") types.remove_prefix(std::min(types.size(), types.find('_') + 1));
+  if (types.substr(0, 2) == "sm") types.remove_prefix(types.find('_') + 1);  // npos + 1 is 0
   return types.substr(0, types.find('_'));
 }
 
@@ -312,7 +312,7 @@ std::string BriefKernelName(std::string_view name) {
   if (base == "kernel" && before.size() > 2 && before.back() == ':') {
     // "gemvx::kernel" is named by its namespace.
     const size_t end = before.find_last_of(": ", before.size() - 3);
-    base = std::string_view(text).substr(end == std::string_view::npos ? 0 : end + 1);
+    base = std::string_view(text).substr(end + 1);  // npos + 1 is 0
     base.remove_suffix(rest.size());
   }
   std::string result(base);
@@ -344,11 +344,8 @@ std::string_view ShortKernelName(std::string_view demangled) {
     // Kernels return void, some by way of std::enable_if.
     const std::string_view word = demangled.substr(begin, i - begin);
     const bool is_return_type = word == "void" || word == "type";
-    if (depth == 0 && demangled.substr(i, kAnonymous.size()) == kAnonymous) {
-      i += kAnonymous.size() - 1;
-    } else if (depth == 0 && c == '(') {
-      break;
-    } else if (c == '<' || c == '(') {
+    if (depth == 0 && c == '(' && demangled.substr(i, kAnonymous.size()) != kAnonymous) break;
+    if (c == '<' || c == '(') {
       ++depth;
     } else if (c == '>' || c == ')') {
       const bool is_arrow = i > 0 && demangled[i - 1] == '-';

@@ -56,6 +56,7 @@ TEST(KernelName, FlashAttentionTellsWhetherItIsCausal) {
   // A window; and names that were cut, or tell nothing.
   EXPECT_EQ(KernelIsCausal(forward + "(bool)0, (bool)0, (bool)1>(Params)"), std::nullopt);
   EXPECT_EQ(KernelIsCausal("void flash::flash_fwd_kernel<Traits<(int)64"), std::nullopt);
+  EXPECT_EQ(KernelIsCausal(forward + "(bool)0, (bool)1>(Params)"), std::nullopt);
   EXPECT_EQ(KernelIsCausal("flash_fwd_kernel"), std::nullopt);
   EXPECT_EQ(KernelIsCausal("cudnn_generated_fort_native_sdpa_sm90_flash_fprop"), std::nullopt);
 }
@@ -86,8 +87,9 @@ TEST(KernelName, ShortNameHasNoReturnTypeNamespaceTemplateArgumentOrParameter) {
   EXPECT_EQ(
       ShortKernelName("void (anonymous namespace)::softmax_warp_forward<float, float, (bool)0>(float*)"),
       "softmax_warp_forward");
-  EXPECT_EQ(ShortKernelName("std::enable_if<(bool)1, void>::type f<(int)16, (a->b)>(char *)"), "f");
-  for (const char* name : {"volta_h884gemm_256x128_ldg8_nn", "", "<unnamed>", "((("}) {
+  EXPECT_EQ(ShortKernelName("std::enable_if<(bool)1, void>::type f<(int)16, a->b, c>(char *)"), "f");
+  EXPECT_EQ(ShortKernelName("void f <int>"), "f");
+  for (const char* name : {"volta_h884gemm_256x128_ldg8_nn", "", "<unnamed>", "(((", "a b", "voided_f"}) {
     EXPECT_EQ(ShortKernelName(name), name);
   }
 }

@@ -269,7 +269,7 @@ bool SetOutput(const OpCall& call, const ConvolutionParameters& parameters, Conv
       out = size;
     } else if (conv->transposed) {
       out = (size - 1) * stride[i] - 2 * padding[i] + reach + output_padding[i] + 1;
-    } else if (stride[i] > 0) {
+    } else {
       out = std::floor((size + 2 * padding[i] - reach - 1) / stride[i]) + 1;
     }
     if (!(out >= 0 && out < 1e15)) return false;
@@ -343,7 +343,7 @@ int CausalPosition(std::string_view name, bool backward) {
   if (IsOfFlashAttnLibrary(name)) return has("varlen") ? (backward ? 15 : 9) : backward ? 11 : 5;
   if (has("flash")) return backward ? 11 : outer ? 4 : 8;
   if (has("efficient")) return outer ? (backward ? 11 : 6) : backward ? 14 : 9;
-  if (has("cudnn")) return backward ? 14 : 6;
+  if (has("cudnn")) return backward ? 14 : outer ? 6 : 10;
   return backward ? -1 : 5;
 }
 
@@ -512,8 +512,7 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
   const double heads = Elements(q->shape) / (queries * e);
   // If a call tells its values, an argument that is left out has its default.
   const bool has_default = outer && !call.is_backward_op() && !call.tensors_only();
-  const int causal_position =
-      call.tensors_only() ? Parameter::kByNameOnly : CausalPosition(name, call.is_backward_op());
+  const int causal_position = CausalPosition(name, call.is_backward_op());
   double causal = call.Number({"is_causal", causal_position}, has_default ? 0 : kUnknownCost);
   if (heads_last && std::isnan(causal)) causal = call.Number({"custom_mask_type"}, kUnknownCost);
   const double pairs = std::isnan(causal) ? kUnknownCost

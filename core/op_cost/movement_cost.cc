@@ -125,7 +125,7 @@ double ConvertedBytes(const OpCall& call, const MovementOp& op) {
   constexpr Parameter kType{"dtype", 1};
   const OpArgument& x = call.tensor(0);
   std::optional<DType> to = op.type.has_value() ? op.type : call.Type(kType);
-  if (op.name == "type_as" && call.num_tensors() > 1) to = call.TypeOf(call.tensor(1));
+  if (call.num_tensors() > 1) to = call.TypeOf(call.tensor(1));  // "type_as", "to.other"
   if (to.has_value()) return Elements(x.shape) * static_cast<double>(SizeOf(*to));
   // Only sizes are told, or no other type is asked for.
   return call.tensors_only() ? kUnknownCost : call.Bytes(x);
@@ -155,7 +155,7 @@ double IndexSelectBytes(const OpCall& call) {
   const double rank = static_cast<double>(x.shape.size());
   const double dimension = call.Number(kDimension, kUnknownCost);
   const double at = dimension < 0 ? dimension + rank : dimension;
-  if (!(at >= 0 && at < rank) || x.shape[static_cast<size_t>(at)] <= 0) return kUnknownCost;
+  if (!(at >= 0 && at < rank)) return kUnknownCost;
   const double out = Elements(x.shape) / Double(x.shape[static_cast<size_t>(at)]) * Elements(index.shape);
   return call.IndexBytes(index) + 2 * out * call.ElementSize(x);
 }
@@ -341,7 +341,6 @@ std::optional<RawCost> CollectiveCost(const OpCall& call, OpPass) {
     cost.message_bytes = call.SumOfBytes();
   } else if (name.substr(0, 9) == "allgather" && call.num_tensors() == 1) {
     // Only a rank's own part is told.
-    elements *= ranks;
     cost.message_bytes *= ranks;
   }
   const double share = ranks > 0 ? (ranks - 1) / ranks : kUnknownCost;

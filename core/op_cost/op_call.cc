@@ -73,7 +73,7 @@ OpCall::OpCall(const OpDescription& op, std::optional<DType> dtype) : op_(op), d
   while (!name.empty() && name.back() == '_') name.remove_suffix(1);
   for (const std::string_view suffix : {"_data", "_backward"}) {
     if (name.size() <= suffix.size() || name.substr(name.size() - suffix.size()) != suffix) continue;
-    if (suffix == "_data" && name.find("_backward") == std::string_view::npos) continue;
+    if (name.find("_backward") == std::string_view::npos) continue;
     is_backward_op_ = suffix == "_backward";
     name.remove_suffix(suffix.size());
   }
@@ -95,7 +95,7 @@ const OpArgument* OpCall::Tensor(Parameter parameter) const {
     if (tensor->name == parameter.name) return tensor;
   }
   const auto index = static_cast<size_t>(parameter.position);
-  if (parameter.position == Parameter::kByNameOnly || index >= tensors_.size()) return nullptr;
+  if (index >= tensors_.size()) return nullptr;  // such as kByNameOnly
   const bool is_another =
       std::find(std::begin(kNames), std::end(kNames), tensors_[index]->name) != std::end(kNames);
   return is_another ? nullptr : tensors_[index];
@@ -146,7 +146,7 @@ std::optional<DType> OpCall::Type(Parameter parameter) const {
 std::vector<double> OpCall::NumbersWithoutName() const {
   std::vector<double> numbers;
   for (const OpArgument& argument : op_.arguments) {
-    if (argument.is_tensor || !argument.name.empty()) continue;
+    if (!argument.name.empty()) continue;
     numbers.insert(numbers.end(), argument.numbers.begin(), argument.numbers.end());
   }
   return numbers;
@@ -181,10 +181,7 @@ std::optional<DType> OpCall::CommonType() const {
     const std::optional<DType> dtype = TypeOf(*tensor);
     if (!dtype.has_value()) return std::nullopt;
     const auto rank = [](DType type) {
-      return SizeOf(type) + (IsComplex(type)         ? 200
-                             : IsFloatingPoint(type) ? 100
-                             : type == DType::kBool  ? -1
-                                                     : 0);
+      return SizeOf(type) + (IsComplex(type) ? 200 : IsFloatingPoint(type) ? 100 : 0);
     };
     if (!common.has_value() || rank(*dtype) > rank(*common)) common = dtype;
   }

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,11 +26,6 @@ TEST(OpCost, TypesByNumberAreThoseByName) {
     ASSERT_TRUE(by_name.bytes.has_value()) << name;
     EXPECT_EQ(by_number.bytes, by_name.bytes) << name;
   }
-}
-
-TEST(OpCost, SizesHaveAllTheirDigits) {
-  EXPECT_EQ(CostOf(Op("mm", {T({1'048'579, 64}), T({64, 128})}), kForward, std::nullopt).params,
-            "M=128,N=1048579,K=64,float32");
 }
 
 TEST(OpCost, CellsOfPyProfAreNamedByTheirModule) {
@@ -75,6 +71,9 @@ TEST(OpCost, Collectives) {
   EXPECT_EQ(two.flops, 1125);
   OpDescription part = Op("reduce_scatter_", {T({1000}), N("world_size", {4})});
   part.module = "c10d";  // which tells the result alone
+  OpDescription whole = part;
+  whole.op = "allgather_";
+  EXPECT_EQ(CostOf(whole, kForward, std::nullopt).message_bytes, 16000);
   EXPECT_FALSE(CostOf(part, kForward, std::nullopt).message_bytes.has_value());
   part.arguments.push_back(T({4000}));
   EXPECT_EQ(CostOf(part, kForward, std::nullopt).message_bytes, 16000);
@@ -85,6 +84,22 @@ TEST(OpCost, AnUnknownOpIsNotFree) {
   EXPECT_FALSE(cost.flops.has_value());
   EXPECT_FALSE(cost.bytes.has_value());
   EXPECT_EQ(cost.params, "[10]float32;[3,4]int64");
+  std::vector<OpArgument> tensors = {T({1}), T({2}, std::nullopt), T({3}), T({4})};
+  const std::string four = "[1]float32;[2];[3]float32;[4]float32";
+  EXPECT_EQ(CostOf(Op("frobnicate", tensors), kForward, std::nullopt).params, four);
+  tensors.push_back(T({5}));
+  EXPECT_EQ(CostOf(Op("frobnicate", tensors), kForward, std::nullopt).params, four + ";+1");
+}
+
+TEST(OpCost, BackwardPassesOfProductsAndConvolutionsComputeTwoGradients) {
+  for (const auto& [op, pass, is_two] : {std::tuple("mm", kBackward, true),
+                                         {"conv2d", kBackward, true},
+                                         {"convolution_backward", kForward, true},
+                                         {"mm", kForward, false},
+                                         {"mm", OpPass::kInputGradient, false},
+                                         {"relu", kBackward, false}}) {
+    EXPECT_EQ(ComputesTwoGradients(Op(op, {}), pass), is_two) << op;
+  }
 }
 
 TEST(OpCost, BytesNeedAType) {
@@ -92,14 +107,43 @@ TEST(OpCost, BytesNeedAType) {
   EXPECT_EQ(CostOf(op, kForward, std::nullopt).flops, 48);
   EXPECT_FALSE(CostOf(op, kForward, std::nullopt).bytes.has_value());
   EXPECT_EQ(CostOf(op, kForward, kBF16).bytes, 52);
+  // A condition or a mask is bool.
+  const OpArgument six = T({6}, std::nullopt);
+  for (const auto& [name, arguments, bytes] : {std::tuple("add", std::vector<OpArgument>{six, six}, 36),
+                                               {"where", {six, six, six}, 42},
+                                               {"masked_fill", {six, six}, 30},
+                                               {"zeros", {N("size", {6})}, 12}}) {
+    EXPECT_EQ(CostOf(Op(name, arguments), kForward, kBF16).bytes, bytes) << name;
+  }
 }
 
-TEST(OpCost, ParametersOfAProductAreColumnMajor) {
-  EXPECT_EQ(CostOf(Op("mm", {T({2, 3}), T({3, 4})}), kForward, std::nullopt).params, "M=4,N=2,K=3,float32");
-  EXPECT_EQ(CostOf(Op("mm", {T({2, 3}), T({3, 4})}), kForward, std::nullopt).matrix_sizes,
-            (std::vector<int64_t>{4, 2, 3}));
-  EXPECT_EQ(CostOf(Op("conv2d", {T({1, 2, 5, 5}), T({4, 2, 3, 3})}), kForward, std::nullopt).params,
-            "N=1,C=2,in=5x5,K=4,out=3x3,kernel=3x3,g=1,float32");
+TEST(OpCost, ParametersAreSizesAndThoseOfAProductColumnMajor) {
+  const OpArgument q = T({2, 8, 16, 64}), x = T({5, 2, 3}), state = T({1, 2, 4});
+  OpDescription labels = Op("lstm", {x, T({16, 3}), T({16, 4}), state});
+  labels.tensors_only = true;
+  const std::tuple<OpDescription, std::string, std::vector<int64_t>> cases[] = {
+      {Op("mm", {T({1'048'579, 64}), T({64, 128})}), "M=128,N=1048579,K=64,float32", {128, 1'048'579, 64}},
+      {Op("mm", {T({2, 3}, std::nullopt), T({3, 4})}), "M=4,N=2,K=3", {4, 2, 3}},
+      {Op("bmm", {T({7, 2, 3}), T({7, 3, 4})}), "B=7,M=4,N=2,K=3,float32", {4, 2, 3}},
+      {Op("conv2d", {T({1, 2, 5, 5}), T({4, 2, 3, 3})}),
+       "N=1,C=2,in=5x5,K=4,out=3x3,kernel=3x3,g=1,float32",
+       {2, 4}},
+      {Op("conv2d", {T({1, 4, 5, 5}), T({4, 2, 3, 3})}),
+       "N=1,C=4,in=5x5,K=4,out=3x3,kernel=3x3,g=2,float32",
+       {}},
+      {Op("scaled_dot_product_attention", {q, q, q, N("is_causal", {1})}),
+       "heads=16,L=16,S=16,E=64,causal=1,float32",
+       {}},
+      {Op("scaled_dot_product_attention", {q, q, q}), "heads=16,L=16,S=16,E=64,causal=0,float32", {}},
+      {Op("_flash_attention_backward", {q, q, q, q}), "heads=32,L=8,S=8,E=64,float32", {}},
+      {Op("lstm", {x, state}), "steps=10,I=3,H=4,layers=1,float32", {}},
+      {labels, "steps=10,I=3,H=4,float32", {}},
+      {Op("relu", {T({2, 3})}), "[2,3]float32", {}}};
+  for (const auto& [op, params, sizes] : cases) {
+    const OpCost cost = CostOf(op, kForward, std::nullopt);
+    EXPECT_EQ(cost.params, params);
+    EXPECT_EQ(cost.matrix_sizes, sizes) << params;
+  }
 }
 
 TEST(OpCost, NoShapeOfAnyOpEndsTheProgram) {

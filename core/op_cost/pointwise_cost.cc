@@ -265,19 +265,19 @@ std::optional<RawCost> PointwiseCost(const OpCall& call, OpPass pass) {
   const double factor = (call.is_complex() ? ComplexFactor(known->family) : 1) *
                         (known->name == "mvlgamma" ? call.Number(kDegree, kUnknownCost) : 1);
   if (!IsBackward(call, pass)) {
-    const bool tanh_form = known->name == "gelu" && call.Text({"approximate"}) == "tanh";
+    const bool tanh_form = call.Text({"approximate"}) == "tanh";  // of gelu
     cost.flops = n * factor * (tanh_form ? kFunction + 8 : known->forward);
     cost.bytes = in_bytes + out_bytes;
   } else {
     // By a number: dy is scaled, and x not needed.
-    const bool scales = call.num_tensors() == 1 && !call.is_backward_op() && known->backward > 0 &&
+    const bool scales = call.num_tensors() == 1 &&
                         (known->family == Family::kMultiplies || known->family == Family::kDivides);
     cost.flops = n * factor * (scales ? 1 : known->backward);
     if (scales) {
       cost.bytes = 2 * out_bytes;
     } else if (known->family == Family::kAdds) {
       cost.bytes = out_bytes + in_bytes;
-    } else if (call.num_tensors() > 1 && !call.is_backward_op()) {
+    } else if (!call.is_backward_op()) {
       cost.bytes = out_bytes + 2 * in_bytes;
     } else {
       cost.bytes = 3 * out_bytes;

@@ -29,7 +29,7 @@ std::vector<TensorList> ListsOf(const OpCall& call, std::initializer_list<size_t
   }
   for (const size_t count : counts) {
     const size_t length = tensors.size() / count;
-    bool repeats = length > 0 && length * count == tensors.size();
+    bool repeats = length * count == tensors.size();
     for (size_t i = length; repeats && i < tensors.size(); ++i)
       repeats = tensors[i]->shape == tensors[i - length]->shape;
     if (!repeats) continue;
