@@ -17,18 +17,6 @@
 namespace ott::op_cost_for_test {
 namespace {
 
-TEST(OpCost, ConvolutionsOfWhichSizesAloneAreTold) {
-  // A convolution whose output is larger than its input is transposed: each element of the input meets the
-  // kernel.
-  OpDescription grows = Op("convolution_backward", {T({1, 2, 6, 6}), T({1, 2, 3, 3}), T({2, 2, 2, 2})});
-  grows.tensors_only = true;
-  EXPECT_EQ(CostOf(grows, kForward, std::nullopt).flops, 2 * 2.0 * (2 * 9) * (2 * 4));
-  // Without stride and padding, which PyTorch's labels lack, the size of the result is not known.
-  OpDescription sizes = Op("cudnn_convolution", {T({64, 64, 56, 56}), T({64, 64, 1, 1})});
-  sizes.tensors_only = true;
-  EXPECT_FALSE(CostOf(sizes, kForward, std::nullopt).flops.has_value());
-}
-
 // Each element of the weight makes a product with each place of its kernel.
 TEST(OpCost, ConvolutionsOfAnySizesAreThoseOfEachPlaceOfTheKernel) {
   std::mt19937 random(1);

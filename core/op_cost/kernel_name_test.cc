@@ -61,10 +61,6 @@ TEST(KernelName, FlashAttentionTellsWhetherItIsCausal) {
   EXPECT_EQ(KernelIsCausal("cudnn_generated_fort_native_sdpa_sm90_flash_fprop"), std::nullopt);
 }
 
-TEST(KernelName, TypesOfOtherParametersAreNotTheElements) {
-  EXPECT_EQ(KernelDType("void scale_kernel<__half>(const __half *, uint8_t *)"), DType::kFloat16);
-}
-
 TEST(KernelName, NvjetTellsWhatItWrites) {
   EXPECT_EQ(KernelResultDType("nvjet_qqtst_64x8"), DType::kBFloat16);
   EXPECT_EQ(KernelResultDType("nvjet_sm90_tss_64x8"), DType::kFloat32);

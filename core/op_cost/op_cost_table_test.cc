@@ -86,10 +86,6 @@ std::vector<Case> Cases() {
     }
     Case c;
     c.line = line;
-    c.pass = fields[1] == "backward" ? OpPass::kBackward
-             : fields[1] == "input"  ? OpPass::kInputGradient
-             : fields[1] == "weight" ? OpPass::kWeightGradient
-                                     : OpPass::kForward;
     int position = -1;
     for (const absl::string_view argument : absl::StrSplit(fields[2], ' ', absl::SkipEmpty())) {
       ++position;
@@ -101,13 +97,22 @@ std::vector<Case> Cases() {
       for (const absl::string_view item : absl::StrSplit(argument, '+'))
         c.op.arguments.push_back(ParseArgument(std::string_view(item.data(), item.size()), position));
     }
-    c.flops = ParseCost(fields[3]);
-    c.bytes = ParseCost(fields[4]);
+    const std::vector<std::string> passes = absl::StrSplit(fields[1], ','),
+                                   flops = absl::StrSplit(fields[3], ','),
+                                   bytes = absl::StrSplit(fields[4], ',');
     for (const absl::string_view op : absl::StrSplit(fields[0], ',')) {
       const std::vector<std::string> module_and_name = absl::StrSplit(op, "::");
       c.op.op = module_and_name.back();
       if (module_and_name.size() > 1) c.op.module = module_and_name[0];
-      cases.push_back(c);
+      for (size_t i = 0; i < passes.size(); ++i) {
+        c.pass = passes[i] == "backward" ? OpPass::kBackward
+                 : passes[i] == "input"  ? OpPass::kInputGradient
+                 : passes[i] == "weight" ? OpPass::kWeightGradient
+                                         : OpPass::kForward;
+        c.flops = ParseCost(flops.at(i));
+        c.bytes = ParseCost(bytes.at(i));
+        cases.push_back(c);
+      }
     }
   }
   return cases;

@@ -190,7 +190,6 @@ TYPED_TEST_P(CommunicatorConformance, AllReduceOfDifferentLengthsIsAnErrorOnEver
     const absl::Status status = group.AllReduce(Reduction::kSum, absl::MakeSpan(values), ForTests());
     EXPECT_EQ(absl::IsInvalidArgument(status), group.size() > 1) << status;
     if (group.size() > 1) {
-      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("rank "));
       EXPECT_THAT(std::string(status.message()), testing::HasSubstr("3 values to reduce, 2 here"));
     }
   });
@@ -261,16 +260,13 @@ TYPED_TEST_P(CommunicatorConformance, ABarrierWithoutOneRankEndsAtItsDeadlineAnd
       // heard it.
       if (group.rank() == (late & (late - 1))) {
         EXPECT_THAT(std::string(status.message()),
-                    testing::HasSubstr(absl::StrCat("nothing from rank ", late)));
-        EXPECT_THAT(std::string(status.message()), testing::HasSubstr("Barrier #"));
+                    testing::ContainsRegex(absl::StrCat("Barrier #.*nothing from rank ", late)));
       }
       if (group.rank() == 0) {
         ASSERT_TRUE(group.Post(late, 1, "go on").ok());
       }
     }
-    const auto ranks = group.AllGather(absl::StrCat(group.rank()), ForTests());
-    ASSERT_TRUE(ranks.ok()) << ranks.status();
-    for (int rank = 0; rank < group.size(); ++rank) EXPECT_EQ((*ranks)[rank], absl::StrCat(rank));
+    EXPECT_THAT(group.AllGather("on", ForTests()).value(), testing::Each("on"));
   });
 }
 
@@ -314,18 +310,13 @@ TYPED_TEST_P(CommunicatorConformance, ARankThatCallsAnotherCollectiveIsNamed) {
   TypeParam::OnAllRanks([](Communicator& group) {
     if (group.size() == 1) return;
     const int other = group.size() - 1;
-    absl::Status status;
-    if (group.rank() == other) {
-      status = group.Gather(0, "", Soon()).status();
-    } else {
-      status = group.AllGather("", Soon()).status();
-      EXPECT_FALSE(status.ok());
-    }
+    const absl::Status status =
+        group.rank() == other ? group.Gather(0, "", Soon()).status() : group.AllGather("", Soon()).status();
+    EXPECT_FALSE(status.ok() && group.rank() != other);
     if (group.rank() == 0) {
       EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
-      EXPECT_THAT(std::string(status.message()), testing::HasSubstr(absl::StrCat("rank ", other, " (")));
-      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("called Gather #"));
-      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("AllGather #"));
+      EXPECT_THAT(std::string(status.message()),
+                  testing::ContainsRegex(absl::StrCat("AllGather #.*rank ", other, " \\(.*called Gather #")));
     }
     EXPECT_TRUE(group.Barrier(ForTests()).ok());
   });
@@ -354,8 +345,9 @@ TYPED_TEST_P(CommunicatorConformance, ARankThatReducesInAnotherWayIsNamed) {
       const absl::Status status = group.rank() == 1 ? reduce_otherwise() : reduce(Reduction::kSum, doubles);
       EXPECT_FALSE(status.ok()) << other;
       if (group.rank() == 0) {
-        EXPECT_THAT(std::string(status.message()), testing::HasSubstr("(sum of doubles): rank 1 ("));
-        EXPECT_THAT(std::string(status.message()), testing::HasSubstr(absl::StrCat(other, " instead")));
+        EXPECT_THAT(std::string(status.message()),
+                    testing::AllOf(testing::HasSubstr("(sum of doubles): rank 1 ("),
+                                   testing::HasSubstr(other + " instead")));
       }
       EXPECT_TRUE(group.Barrier(ForTests()).ok());
     }

@@ -19,8 +19,7 @@ struct MpiRanks {
 INSTANTIATE_TYPED_TEST_SUITE_P(Mpi, CommunicatorConformance, MpiRanks);
 
 TEST(MpiCommunicator, CoversMpiCommWorldByDefault) {
-  int rank = -1;
-  int size = -1;
+  int rank = -1, size = -1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   EXPECT_EQ(TestRanks().rank(), rank);
@@ -42,10 +41,8 @@ TEST(MpiCommunicator, TakesACommunicatorOfTheProgram) {
 
 TEST(MpiCommunicator, LeavesTheProgramsOwnMessagesAlone) {
   const int size = TestRanks().size();
-  const int right = (TestRanks().rank() + 1) % size;
-  const int left = (TestRanks().rank() + size - 1) % size;
-  int sent = TestRanks().rank();
-  int received = -1;
+  int sent = TestRanks().rank(), received = -1;
+  const int right = (sent + 1) % size, left = (sent + size - 1) % size;
   MPI_Request request;
   MPI_Isend(&sent, 1, MPI_INT, right, 0, MPI_COMM_WORLD, &request);
   ASSERT_TRUE(TestRanks().Barrier(ForTests()).ok());

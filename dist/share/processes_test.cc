@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -289,6 +290,9 @@ TEST_F(ProcessesTest, TheHeaviestPiecesAreBegunFirstAsManyAtATimeAsThereAreThrea
   for (int i = 0; i < 3; ++i) heard.push_back(script.Hear());
   EXPECT_TRUE(script.HearsNothing());
   const std::vector<std::string> order = {"1", "3", "5", "2", "4", "0"};
+  std::vector<absl::Status> answers(6);
+  answers[5] = absl::DataLossError("cut");
+  answers[2] = absl::NotFoundError("gone");  // nobody else has it
   for (size_t i = 0; i < order.size(); ++i) {
     EXPECT_EQ(heard[i].argument(), order[i]);
     EXPECT_EQ(heard[i].task(), "double");
@@ -299,22 +303,13 @@ TEST_F(ProcessesTest, TheHeaviestPiecesAreBegunFirstAsManyAtATimeAsThereAreThrea
     none.set_piece(heard[i].piece() + 100);
     if (i < 2) script.Reply(i == 0 ? none : heard[0], "none");
     if (i < 2) heard.push_back(script.Hear());
-    if (order[i] == "5") {
-      script.Reply(heard[i], "", absl::DataLossError("cut"));
-    } else if (order[i] == "2") {
-      script.Reply(heard[i], "", absl::NotFoundError("gone"));
-    } else {
-      script.Reply(heard[i], "of " + order[i]);
-    }
+    script.Reply(heard[i], "of " + order[i], answers[std::stoul(order[i])]);
     if (heard.size() < order.size()) heard.push_back(script.Hear());
   }
   runner.join();
   for (size_t i = 0; i < pieces.size(); ++i) {
-    if (i == 5) {
-      EXPECT_EQ(results[i].status(), absl::DataLossError("cut"));
-    } else if (i == 2) {
-      EXPECT_EQ(results[i].status(), absl::NotFoundError("gone")) << "nobody else has it";
-    } else {
+    EXPECT_EQ(results[i].status(), answers[i]);
+    if (answers[i].ok()) {
       EXPECT_EQ(*results[i], absl::StrCat("of ", i));
     }
   }
@@ -420,21 +415,21 @@ TEST_F(ProcessesTest, WhoServesAnswersWithWhatItCannotDo) {
     return reply;
   };
   EXPECT_EQ(hear().num_threads(), 2);
-  for (const char* task : {"triple", "list", "read", "double"}) {
+  const std::tuple<const char*, const char*, absl::Status> cases[] = {
+      {"triple", "",
+       absl::UnimplementedError("triple: not known here; the processes are of different versions")},
+      {"list", "\xff\xff", absl::InternalError("no ListingRequest")},
+      {"read", "\xff\xff", absl::InternalError("no FileRequest")},
+      {"double", "bad", absl::DataLossError("bad: cannot be doubled")}};
+  for (const auto& [task, argument, status] : cases) {
     internal::ShareRequest request;
     request.set_piece(9);
     request.set_task(task);
-    request.set_argument(task == std::string("double") ? "bad" : "\xff\xff");
+    request.set_argument(argument);
     ASSERT_TRUE(all[0]->Post(1, 0, request.SerializeAsString()).ok());
     const internal::ShareReply reply = hear();
     EXPECT_EQ(reply.piece(), 9);
-    const absl::Status status(static_cast<absl::StatusCode>(reply.code()), reply.error());
-    EXPECT_EQ(status, task == std::string("triple")
-                          ? absl::UnimplementedError(
-                                "triple: not known here; the processes are of different versions")
-                      : task == std::string("list") ? absl::InternalError("no ListingRequest")
-                      : task == std::string("read") ? absl::InternalError("no FileRequest")
-                                                    : absl::DataLossError("bad: cannot be doubled"));
+    EXPECT_EQ(absl::Status(static_cast<absl::StatusCode>(reply.code()), reply.error()), status);
   }
   internal::ShareRequest done;
   done.set_done(true);
