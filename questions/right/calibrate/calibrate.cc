@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -29,25 +30,25 @@ bool CannotCalibrate(const TensorError& error, std::set<std::string>& not_calibr
   return true;
 }
 
-// More than noise: what is no difference of numbers.
+// Returns an error for what is more than noise: what is no difference of numbers.
 absl::Status FindProblem(const CrossCheckVerdict& verdict, const std::string& run,
                          std::set<std::string>& not_calibrated) {
-  // With a tensor, it is that which could not be compared.
-  std::string problem = verdict.outcome() == NOT_COMPARED && verdict.tensor().empty() ? verdict.reason() : "";
-  bool any_left_out = false;
+  std::string problem;
+  // Keeps what the verdict says besides, such as of gradients that one run has alone.
+  std::string reason = verdict.reason();
   for (const TensorError& error : verdict.tensor_errors()) {
-    if (!problem.empty()) break;
     if (CannotCalibrate(error, not_calibrated)) {
-      any_left_out = true;
-      continue;
-    }
-    if (!error.problem().empty()) {
+      const std::string of_tensor = absl::StrCat(error.tensor(), ": ", error.problem());
+      if (absl::StartsWith(reason, of_tensor)) reason.erase(0, of_tensor.size() + 2);
+    } else if (!error.problem().empty()) {
       problem = absl::StrCat(error.tensor(), ": ", error.problem());
+      break;
     } else if (!std::isfinite(error.passing_atol())) {
       problem = absl::StrCat(error.tensor(), ": NaN or infinity in one of them only");
+      break;
     }
   }
-  if (problem.empty() && verdict.outcome() == DIFFERENT && !any_left_out) problem = verdict.reason();
+  if (problem.empty()) problem = reason;
   if (problem.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(run, " and ", verdict.reference(), ", rank ",
                                                     verdict.rank(), ", iteration ", verdict.iteration(),
@@ -60,8 +61,7 @@ absl::Status AddRoundings(const std::string& dump_dir, int64_t iteration, Noise&
   for (const NamedTensor& tensor : ListTensorsAndGrads(dump)) {
     if (!noise.Has(tensor.path) || tensor.content != NamedTensor::Content::kElements) continue;
     OTT_ASSIGN_OR_RETURN(const TensorStatistics statistics, ComputeStatistics(tensor.tensor.view));
-    const double largest =
-        std::max(std::abs(statistics.min.value_or(0)), std::abs(statistics.max.value_or(0)));
+    const double largest = std::max(-statistics.min.value_or(0), statistics.max.value_or(0));
     noise.AddRounding(tensor.path, iteration, largest * 2 * UnitRoundoff(tensor.tensor.view.dtype()));
   }
   return absl::OkStatus();
