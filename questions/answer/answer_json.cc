@@ -56,7 +56,7 @@ std::string AnswersToJsonText(const std::vector<Answer>& answers) {
 std::string WithAnswers(std::string object, const std::vector<Answer>& answers) {
   OTT_CHECK(object.size() > 3 && object.compare(object.size() - 2, 2, "}\n") == 0) << object.size();
   object.resize(object.size() - 2);
-  while (!object.empty() && object.back() == '\n') object.pop_back();
+  while (object.back() == '\n') object.pop_back();
   return absl::StrCat(object, ",\n", AnswersToJsonText(answers).substr(2));
 }
 

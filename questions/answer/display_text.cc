@@ -14,10 +14,10 @@ constexpr size_t kMaxCharacters = 120;
 
 bool BeginsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 
-// So many characters at the beginning or at the end.
+// Returns the bytes of the last characters. REQUIRES: there are so many.
 size_t LastBytes(const std::string& text, size_t num_characters) {
   size_t bytes = 0;
-  while (bytes < text.size() && num_characters > 0) {
+  while (num_characters > 0) {
     ++bytes;
     if (BeginsCharacter(text[text.size() - bytes])) --num_characters;
   }

@@ -182,6 +182,12 @@ TEST(ToWholes, FoldersOfRanksArePutTogetherAndTheirLayersCounted) {
     const float* const elements = static_cast<const float*>(whole.view.data());
     EXPECT_THAT(std::vector<float>(elements, elements + 2), ElementsAre(2 * layer, 2 * layer + 1));
   }
+  // Each rank of experts has its own.
+  layout.mutable_tensors(0)->Clear();
+  layout.mutable_tensors(0)->set_path("*");
+  const Value experts = ValueMap{{"mp_rank_00_000_000", ValueMap{{"e0", Count({1})}}},
+                                 {"mp_rank_00_000_001", ValueMap{{"e1", Count({1})}}}};
+  EXPECT_EQ(ToWholes(experts, layout, &problems).value().map().size(), 2);
 }
 
 TEST(RankDump, KeepsNoFileMapped) {
@@ -267,6 +273,11 @@ TEST_F(CheckLayoutTest, StagesOfAPipelineCountTheirLayersFromZero) {
           tensors { path: "layers.{layer}.*" numbers { name: "layer" axis: "pipeline" positions: [0, 1] } } })";
   ExpectNotCompared(wrong, "b: rank 0: \"layers.1.w\": {layer} is \"1\", and rank 0 holds 1 of them");
   EXPECT_THAT(text_, HasSubstr("\"layers.2.w\": a has it, b has not"));
+  WriteRuns({layers({0, 10, 20, 30})}, {layers({0, 10}), layers({20, 30})});
+  const char* const counted = R"(
+      b { mesh { axes { name: "pipeline" size: 2 own_tensors: true } }
+          tensors { path: "layers.{layer}.*" numbers { name: "layer" axis: "pipeline" count: 4 } } })";
+  EXPECT_EQ(Check(counted).outcome(), BITWISE_EQUAL) << text_;
 }
 
 // Each run sums, or averages, over two axes of random sizes. b's last addend makes up for all others, but for
@@ -387,6 +398,15 @@ TEST_F(CheckLayoutTest, SumsThatAreNotFiniteOrHaveAToleranceAreComparedByThat) {
         << a << " " << text_;
     EXPECT_EQ(text_.find("in b, the sum of ranks 0, 1, \"y\" [0]") != text_.npos, outcome == DIFFERENT);
   }
+}
+
+TEST_F(CheckLayoutTest, ZerosOfTwoSignsAreNotEqualBitForBit) {
+  WriteRuns({ValueMap{{"x", Floats({2}, {0, 1})}}}, {ValueMap{{"x", Floats({2}, {-0.0f, 1})}}});
+  EXPECT_EQ(Check("").outcome(), DIFFERENT) << text_;
+  EXPECT_THAT(text_, HasSubstr("such as \"x\" [2]\n"));
+  LayoutOptions options;
+  options.tolerance.emplace().atol = 1;
+  EXPECT_EQ(Check("", options).outcome(), WITHIN_TOLERANCE) << text_;
 }
 
 TEST_F(CheckLayoutTest, WhatMatchesNothingIsNeverAPass) {

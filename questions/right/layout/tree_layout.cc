@@ -190,7 +190,7 @@ absl::StatusOr<Value> Unstacked(Value state, const RunLayout& layout) {
     OTT_RETURN_IF_ERROR(each.CheckNamesAreIn(known));
     Value::Map parts;
     OTT_ASSIGN_OR_RETURN(std::optional<Value> rest, WithoutStack("", state, stacked, pattern, each, &parts));
-    if (!rest.has_value() || !rest->is_map()) continue;
+    if (!rest.has_value()) continue;
     for (const auto& [name, part] : parts) {
       if (rest->map().Insert(name, part) == nullptr)
         return absl::InvalidArgumentError(absl::StrCat("'", name, "' is there by itself, and in a stack"));
