@@ -89,6 +89,12 @@ done
 ! python3 -P -m optim_test_tools "$program" fail > failed.log 2>&1 || die "a failure was lost"
 grep -q "KeyError: 'as planned'" failed.log || die "the program's exception was lost"
 
+# A rank that exits with an error waits for nobody, is the one that left first, and keeps what it saw of the rules.
+! ranks exited.log env OTT_RUN_DIR=run7 timeout 120 "$torchrun" 2 python3 -P -m optim_test_tools "$program" exit || die "an exit was lost"
+"$ott" hang run7 > hang.log || true
+grep -Eq '^(not hanging: ranks 0, 1 have left .* rank 1 first|rank 1 .* left training without ending it)' hang.log && [[ -s run7/rank_00001/sound.json ]] ||
+  die "an exit is told otherwise: $(< hang.log)"
+
 # Ctrl-C loses no times, and no rank is said to have left the others.
 ! env OTT_RUN_DIR=run6 python3 -P -m optim_test_tools "$program" interrupt > interrupted.log 2>&1 || die "an interrupt was lost"
 "$ott" report run6 > report.log 2>&1 || true # one rank tells of nobody

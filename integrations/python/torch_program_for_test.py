@@ -1,6 +1,6 @@
-"""A training that knows nothing of observation: torch_program_for_test.py [fail | interrupt | spawn | fork | process | rpc | profile | chdir].
-Prints what it learned; interrupt: after 40 iterations, by itself; process: in a process of its own; rpc: rank 0 alone, and the others serve;
-profile: under torch.profiler; chdir: in another directory."""
+"""A training that knows nothing of observation: torch_program_for_test.py [fail | exit | interrupt | spawn | fork | process | rpc | profile | chdir].
+Prints what it learned; exit: rank 1 ends with code 3; interrupt: after 40 iterations, by itself; process: in a process of its own; rpc: rank 0
+alone, and the others serve; profile: under torch.profiler; chdir: in another directory."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 
-def train(is_rank, fails: bool = False, profiler=None, interrupted=False):
+def train(is_rank, fails: bool = False, profiler=None, interrupted=False, exits=False):
     torch.set_num_threads(1)
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 4))
@@ -27,6 +27,8 @@ def train(is_rank, fails: bool = False, profiler=None, interrupted=False):
         loss.backward()
         if i == 4 and fails:
             raise KeyError("as planned")
+        if i == 4 and exits and torch.distributed.get_rank() == 1:
+            sys.exit(3)
         optimizer.step()
         if profiler is not None:
             profiler.step()
@@ -80,7 +82,7 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["profile"]:
         print(profiled("RANK" in os.environ), flush=True)
     else:
-        how = {"fails": sys.argv[1:] == ["fail"], "interrupted": sys.argv[1:] == ["interrupt"]}
+        how = {name: sys.argv[1:] == [kind] for name, kind in (("fails", "fail"), ("exits", "exit"), ("interrupted", "interrupt"))}
         print(train("RANK" in os.environ, **how), flush=True)
     assert __file__.endswith("torch_program_for_test.py") and train.__annotations__["fails"] is bool
     if "RANK" in os.environ:

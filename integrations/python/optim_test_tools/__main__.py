@@ -69,6 +69,7 @@ def main() -> None:
             _run_file(options.program)
     except SystemExit as end:
         if end.code not in (None, 0):
+            observation.leave()
             raise
     observation.finish()
 

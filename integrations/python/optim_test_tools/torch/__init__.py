@@ -89,7 +89,17 @@ def finish() -> None:
         observer.close()
 
 
+def leave() -> None:
+    """Ends the observation of a rank that failed, which does not wait for the others."""
+    global _observer
+    observer, _observer = _observer, None
+    if observer is not None:
+        observer.keep()
+        observer.close()
+
+
 def _finish_at_exit() -> None:
-    # A rank that failed does not wait for the others.
     if not hasattr(sys, "last_value"):
         finish()
+    elif _observer is not None:  # the rank failed: its run closes later, and says whether Ctrl-C ended it
+        _observer.keep()

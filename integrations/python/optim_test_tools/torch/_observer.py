@@ -255,6 +255,12 @@ class Observer:
             self.say(f"no iteration was seen: {ends}; optimizers of fastai and Keras are none")
         self.say(f"`ott report {self._shown(self._run.run_dir)}` tells more")
 
+    @_hooks.guarded
+    def keep(self) -> None:
+        """Writes what this rank saw of the rules so far, as it failed."""
+        if self.is_on():
+            self.sound.keep()
+
     def _say_what_is_unsound(self) -> None:
         """Prints what the records of all ranks add up to, which are written by now."""
         assert self._run is not None
