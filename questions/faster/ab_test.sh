@@ -42,10 +42,12 @@ says '"runs_needed": [0-9]+'
 [[ -z $(find "$TEST_TMPDIR" -name 'ott_ab.*') ]] || fail "temporary directories were left"
 
 # -d keeps what runs leave, whatever the answer is.
-"$ott" ab --max-runs 6 --measure cpu -d "$out/kept" -- echo kept --- true > "$out/stdout" 2> "$out/stderr"
-says '^CPU time '
-grep -q kept "$out/kept/a_001/output.txt" || fail "the output is not kept"
-run 2 -d "$out/kept" -- true --- true
+for measure in wall CPU; do
+  "$ott" ab --max-runs 6 --results none --measure "${measure,,}" -d "$out/kept_$measure" -- echo kept --- true > "$out/stdout" 2> "$out/stderr"
+  says "^$measure time "
+done
+grep -q kept "$out/kept_CPU/a_001/output.txt" || fail "the output is not kept"
+run 2 -d "$out/kept_CPU" -- true --- true
 says 'is not empty'
 
 # Runs that cannot be compared are no answer, after the first of them.
@@ -56,6 +58,7 @@ says 'has 1 iterations of .* has 2: was one cut short'
 # A command that fails: no verdict.
 run 2 -- sh -c 'echo last words >&2; exit 3' --- true
 says '^  last words'
+says '^-d DIR keeps what runs leave'
 [[ ! -s $out/stdout ]] || fail "there is a verdict"
 [[ -z $(find "$TEST_TMPDIR" -name 'ott_ab.*') ]] || fail "a command that failed left a temporary directory"
 # Nobody reads its progress any more, and it still cleans up.
@@ -83,6 +86,8 @@ cp "$out/a.csv" "$out/like_a.csv"
 run 0 "$out/a.csv" --- "$out/like_a.csv" --margin 10
 sed 's/^\([1-6]\),0,\(.*\)/&\n\1,1,\2\n\1,2,9.\1/' "$out/a.csv" > "$out/tail.csv"
 run 1 "$out/a.csv" --- "$out/tail.csv" --accept iterations --location mean
+run 2 "$out/a.csv" --- "$out/like_a.csv" --warmup 1
+says 'and --warmup leaves 1 out'
 run 1 "$out/a.csv" --- "$out/b.csv" --format junit -o "$out/ab.xml" --html "$out/ab.html"
 says '^B is slower by 9\.[0-9] % \(99 %: '
 grep -q 'failures="1"' "$out/ab.xml" || fail "no failure in the JUnit report"

@@ -241,6 +241,7 @@ TEST(Report, AllFormatsSayWhatTheComparisonHolds) {
                                            {"notes", comparison.notes}}));
     const Answer answer = AnswerFaster(comparison, {"before", "after"});
     EXPECT_EQ(answer.evidence(), evidence.SerializeAsString());
+    EXPECT_THAT(answer.pictures(), ::testing::ElementsAre("comparison"));
     EXPECT_EQ(answer.finding(), all[0].verdict == AbResult::SLOWER        ? Answer::BAD
                                 : all[0].verdict == AbResult::CANNOT_TELL ? Answer::CANNOT_TELL
                                                                           : Answer::GOOD);
