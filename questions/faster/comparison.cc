@@ -211,7 +211,7 @@ Difference DifferenceInTurn(const Samples& samples, const std::vector<double>& a
   // The spread is that of a normal variable: one standard error is half the interval of 68 %, which is
   // infinite after a single block.
   const Interval middle = shift.IntervalAt(0.32);
-  difference.spread = {difference.value, std::max(0.0, (middle.high - middle.low) / 2), 1e6};
+  difference.spread = {difference.value, (middle.high - middle.low) / 2, 1e6};
   return difference;
 }
 

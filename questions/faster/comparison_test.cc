@@ -228,7 +228,8 @@ TEST(Compare, EachMeasurementIsWhatTheRulesSayWithItsShareOfTheError) {
     // Blocks of one side alone tell nothing.
     if (in_turn && chance.Below(4) == 0)
       (seed % 2 == 0 ? samples.a : samples.b)[chance.Below(samples.b.size())].block.reset();
-    if (!in_turn && chance.Coin()) samples.b.resize(1 + chance.Below(samples.b.size()));
+    auto& fewer = chance.Coin() ? samples.a : samples.b;
+    if (!in_turn && chance.Coin()) fewer.resize(1 + chance.Below(fewer.size()));
     // Some iterations of one side may have become slower than the others.
     const auto* const slower = chance.Coin() ? &samples.a : &samples.b;
     const size_t num_iterations = chance.Coin() ? 1 : 9;

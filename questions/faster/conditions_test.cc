@@ -93,7 +93,7 @@ TEST(Conditions, OfTheSessionAreNoted) {
   std::map<std::string, int> seen;
   for (uint64_t seed = 0; seed < 400; ++seed) {
     Chance chance(seed);
-    const size_t runs = 1 + chance.Below(8);
+    const size_t runs = chance.Coin() ? 4 : 1 + chance.Below(8);  // drifts take four
     Samples samples = MakeSamples(chance, runs, 1);
     const bool in_turn = chance.Below(4) == 0 && runs % 2 == 0;
     if (in_turn) RunInBlocks(&samples);

@@ -509,6 +509,7 @@ TEST_F(ReadSideTest, BadFilesGetASentenceThatNamesThem) {
            {"[1, 2]", "JSON of none of"},
            {std::string(100000, '['), "no JSON"},
            {"{\"process\": 1, \"seconds\": \"1\"}", "file:1: a line has process and seconds"},
+           {"{\"seconds\": 1}", "file:1: a line has process and seconds"},
            {"{\"process\": 1, \"seconds\": 1}\nx\n", "file:2: no JSON object"},
            {R"({"benchmarks": [{"name": "x", "real_time": 1, "time_unit": "parsec"}]})", "parsec"},
            {R"({"benchmarks": [{"name": "x", "real_time": -1, "time_unit": "s"}]})", "is -1"},

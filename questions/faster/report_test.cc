@@ -357,6 +357,8 @@ TEST(Report, NamesAreEscapedInEachFormat) {
   comparison.answer = RandomResult(chance, "iteration");
   comparison.measurements = {RandomResult(chance, "<\"data\">\n")};
   EXPECT_THAT(ToCsv(comparison), ::testing::HasSubstr("\n\"<\"\"data\"\">\n\","));
+  comparison.notes = {"größer"};
+  EXPECT_THAT(ToJson(comparison, Samples()), ::testing::HasSubstr("größer"));
   EXPECT_THAT(ToJUnitXml(comparison), ::testing::HasSubstr("name=\"&lt;&quot;data&quot;&gt;\\n\" time="));
 }
 
