@@ -203,11 +203,12 @@ class Acceptor {
     return absl::OkStatus();
   }
 
+  // First those that were told why they are refused: who has said nothing yet may be a rank.
   bool CloseOldestStranger() {
-    if (!pending_.empty()) {
-      pending_.erase(pending_.begin());
-    } else if (!refused_.empty()) {
+    if (!refused_.empty()) {
       refused_.erase(refused_.begin());
+    } else if (!pending_.empty()) {
+      pending_.erase(pending_.begin());
     } else {
       return false;
     }
