@@ -13,7 +13,7 @@ TEST(FormatRank, NamesTheHostAndLeavesTheTerminalAlone) {
   EXPECT_EQ(FormatRank(3, "\x1b[31m\n"), "rank 3 (\\x1b[31m\\n)");
 }
 
-TEST(FormatRanks, JoinsNeighbours) {
+TEST(FormatRanks, JoinsNeighboursAndEndsAfterSixteen) {
   EXPECT_EQ(FormatRanks({}), "no rank");
   EXPECT_EQ(FormatRanks({3}), "rank 3");
   EXPECT_EQ(FormatRanks({4, 5}), "ranks 4, 5");
@@ -22,9 +22,7 @@ TEST(FormatRanks, JoinsNeighbours) {
   std::vector<int> shortened = {4, 5, 6};
   shortened.pop_back();
   EXPECT_EQ(FormatRanks(std::move(shortened)), "ranks 4, 5");
-}
-
-TEST(FormatRanks, CutsWhatNobodyWouldRead) {
+  // What nobody would read is cut.
   std::vector<int> odd;
   for (int rank = 1; rank < 10000; rank += 2) odd.push_back(rank);
   EXPECT_EQ(FormatRanks(odd),

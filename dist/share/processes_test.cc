@@ -175,6 +175,9 @@ TEST_F(ProcessesTest, OfASilentProcessOthersTakeWhatTheyHaveAndTheRestIsNamed) {
 TEST_F(ProcessesTest, WhoServesIsToldThatTheFirstIsGone) {
   auto all = CreateSimulatedCommunicators({"node0", "node1"});
   const auto other = *Processes::Start([&] { return std::move(all[1]); }, {}, Patience(kShort));
+  EXPECT_NE(*all[0]->Receive(1, 0, Deadline::After(kLong)), "");
+  EXPECT_EQ(*all[0]->Receive(1, 0, Deadline::After(kLong)), "")
+      << "a sign of life after how many threads it has";
   EXPECT_EQ(other->Serve(), absl::UnavailableError("process 0 (node0): no sign of life for 0.3 s"));
   EXPECT_FALSE(other->Finish());
 }
@@ -331,32 +334,42 @@ TEST_F(ProcessesTest, OnlyAPieceWhoseFileIsMissingIsTriedElsewhere) {
 
 TEST_F(ProcessesTest, WhoSeesTheFilesOfTheFirstWorksOnThem) {
   Write("run/y", "own");
-  for (const bool is_same : {false, true}) {
+  for (const auto& [is_same, is_gone] : {std::pair(false, false), {true, false}, {true, true}}) {
     Script script(1);
     script.FindFiles(is_same);
     std::vector<absl::StatusOr<std::string>> results;
     std::thread runner([&] {
       results = script->Run(kDouble, {{"a", {"run/y"}, 0}, {"b", {"run/y", "z"}, 0}});
     });
-    if (is_same) script.Reply(script.Hear(), "of process 1");
+    // If it does not find them, the first takes the piece.
+    if (is_same)
+      script.Reply(script.Hear(), "of process 1",
+                   absl::Status(is_gone ? absl::StatusCode::kNotFound : absl::StatusCode::kOk, ""));
     runner.join();
-    EXPECT_EQ(*results[0], is_same ? "of process 1" : "aa");
+    EXPECT_EQ(*results[0], is_same && !is_gone ? "of process 1" : "aa");
     EXPECT_EQ(*results[1], "bb") << "nobody has z, and the first says so";
     script.EndWell();
   }
 }
 
 TEST_F(ProcessesTest, FewPiecesShareTheThreads) {
-  Script script(5);
-  script.FindFiles();
-  std::thread runner([&] { script->Run(kDouble, {{"a", {"x"}, 0}, {"b", {"x"}, 0}, {"c", {"x"}, 0}}); });
-  for (int i = 0; i < 3; ++i) {
-    const internal::ShareRequest request = script.Hear();
-    EXPECT_EQ(request.num_threads(), 2) << "two of three pieces at a time";
-    script.Reply(request, "");
+  for (const int num_threads : {5, 1}) {
+    Script script(num_threads);
+    script.FindFiles();
+    std::thread runner([&] { script->Run(kDouble, {{"a", {"x"}, 0}, {"b", {"x"}, 0}, {"c", {"x"}, 0}}); });
+    for (int i = 0; i < 3; ++i) {
+      const internal::ShareRequest request = script.Hear();
+      EXPECT_EQ(request.num_threads(), num_threads == 5 ? 2 : 1) << "two of three pieces at a time";
+      EXPECT_TRUE(num_threads == 5 || script.HearsNothing());
+      script.Reply(request, "");
+    }
+    runner.join();
+    // An answer when nothing is asked changes nothing.
+    internal::ShareRequest none;
+    none.set_piece(3);
+    script.Reply(none, "late");
+    script.EndWell();
   }
-  runner.join();
-  script.EndWell();
 }
 
 TEST_F(ProcessesTest, WhoSaysWhatIsNoMessageIsLostAndWhatItAloneHasIsAnError) {
@@ -489,6 +502,7 @@ TEST(RunShared, WorksWithoutOtherProcesses) {
   EXPECT_EQ(*results[1], "bb");
   EXPECT_TRUE(RunShared(kDouble, {}).empty());
   EXPECT_EQ(*RunShared(kThreads, {{"", {}, 0}})[0], absl::StrCat(NumThreads(0)));
+  EXPECT_EQ(*RunShared(kThreads, std::vector<SharePiece>(NumThreads(0)))[0], "1");
 }
 
 }  // namespace
