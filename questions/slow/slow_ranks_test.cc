@@ -121,7 +121,7 @@ class AnyRanks {
   }
 
   void SetTime(double seconds, double excess, double noise, SteadyTimeStats* time) {
-    time->set_standard_error(0.001 * seconds * Any({1, 1, 10}));
+    time->set_standard_error(seconds * (noise > 0.1 ? noise : 0.001 * Any({1, 1, 10})));
     time->set_degrees_of_freedom(5);
     time->set_count(kIterationsOfJob);
     time->set_block_iterations(kBlockIterations);
