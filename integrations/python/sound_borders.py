@@ -5,13 +5,12 @@ from torch import nn
 from torch.nn import functional as F
 
 import optim_test_tools as ott
-from sound_common import AT, Language, Net, batch, images, loader, loss_of, step
+from sound_common import AT, Language, Net, batch, images, loader, loss_of, step, steps, with_optimizer
 
 
 def overflowing(fault):
     """The scaler leaves out all steps of a short training, whose scale is much too large."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)
     for _ in range(5):
         optimizer.zero_grad()
@@ -22,8 +21,7 @@ def overflowing(fault):
 
 def outliers(fault):
     """The gradient of every third batch is not used, as its norm is an outlier."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for i, data in enumerate(loader(48)):
         optimizer.zero_grad()
         loss_of(model, data).backward()
@@ -47,8 +45,7 @@ def stepped_by_hand(fault):
 
 def looked_at_seldom(fault):
     """Values are looked at every hundredth iteration, and where a loss is not finite."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     observer = ott.torch.observe()
     for i in range(5):
         observer.sound.read_values_every(100)
@@ -60,8 +57,7 @@ def looked_at_seldom(fault):
 
 def cleared_by_hand(fault):
     """The same loss goes backward again after its gradients were measured and taken away."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for _ in range(5):
         loss = loss_of(model, batch())
         loss.backward(retain_graph=True)
@@ -114,8 +110,7 @@ def evolved(fault):
 
 def stepped_twice_with_noise(fault):
     """Two steps by one backward pass, the second with noise in the gradient of the head."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for _ in range(5):
         step(optimizer, loss_of(model, batch()))
         model.head.weight.grad += 0.01 * torch.randn_like(model.head.weight)
@@ -150,8 +145,7 @@ def made_anew_with_state(fault):
 
 def two_counts_in_one(fault):
     """The count of steps of one parameter is that of another one, too."""
-    model = Net()
-    optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+    model, optimizer = with_optimizer(Net(), torch.optim.Adam, foreach=False)
     for i in range(6):
         step(optimizer, loss_of(model, batch()))
         if fault and i == AT - 1:
@@ -180,16 +174,14 @@ def of_three_kinds(fault):
 
 def without_statistics(fault):
     """In eval mode all the time, with norms that have no statistics."""
-    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4, track_running_stats=False), nn.Flatten(), nn.Linear(144, 4)).eval()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    for _ in range(5):
-        step(optimizer, loss_of(model, images()))
+    layers = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4, track_running_stats=False), nn.Flatten(), nn.Linear(144, 4)
+    model, optimizer = with_optimizer(nn.Sequential(*layers).eval())
+    steps(model, optimizer, 5, images)
 
 
 def quantised(fault):
     """A code book in the optimizer that learns by a moving average, and whose result is detached."""
-    model = nn.ModuleDict({"encoder": nn.Linear(8, 3), "codes": nn.Embedding(3, 8), "head": nn.Linear(8, 4)})
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(nn.ModuleDict({"encoder": nn.Linear(8, 3), "codes": nn.Embedding(3, 8), "head": nn.Linear(8, 4)}))
 
     def forward(x):
         code = model["encoder"](x)
@@ -207,8 +199,7 @@ def folds_of_one_order(fault):
     """Each fold begins with the same order of the same data, a new model and a new optimizer."""
     data = torch.utils.data.TensorDataset(*batch(32))
     for _ in range(3):
-        model = Net()
-        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        model, optimizer = with_optimizer(Net())
         for x, y in torch.utils.data.DataLoader(data, 4, shuffle=True, generator=torch.Generator().manual_seed(3)):
             step(optimizer, F.cross_entropy(model(x), y))
 
@@ -220,16 +211,14 @@ class Constant(torch.utils.data.IterableDataset):
 
 def constant(fault):
     """Two workers give the same batch for ever, for a measurement of speed."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for data in torch.utils.data.DataLoader(Constant(), 4, num_workers=2):
         step(optimizer, loss_of(model, data))
 
 
 def clipped_early_too(fault):
     """Clipped before there are gradients, and behind the backward pass by a larger limit."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for _ in range(5):
         optimizer.zero_grad()
         nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
@@ -240,8 +229,7 @@ def clipped_early_too(fault):
 
 def unscaled_by_hand(fault):
     """Gradients are unscaled, and the program itself decides whether to step."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     for _ in range(5):
         optimizer.zero_grad()
@@ -253,8 +241,7 @@ def unscaled_by_hand(fault):
 
 def clipped_by_largest(fault):
     """By the largest element, to which the sum of squares is no limit."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for _ in range(5):
         optimizer.zero_grad()
         loss_of(model, batch()).backward()
@@ -275,8 +262,7 @@ def rates_by_hand(fault):
 
 def head_dropped(fault):
     """A head is taken away whose weight was that of the embedding."""
-    model = Language()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Language())
     for i in range(6):
         if i == AT:
             weight = model.head.weight
@@ -293,8 +279,7 @@ def sampling_part(fault):
         def forward(self, x):
             return super().forward(F.dropout(x, 0.2))
 
-    model = nn.Sequential(nn.Linear(8, 8), Sampling(8, 4))
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(nn.Sequential(nn.Linear(8, 8), Sampling(8, 4)))
     for _ in range(5):
         step(optimizer, loss_of(model, batch()))
         model.eval()[1].train()
@@ -305,8 +290,7 @@ def sampling_part(fault):
 
 def replaced_part(fault):
     """A part is replaced by another one, which the optimizer gets, too."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     model.forward = lambda x: model.head(model.norm(model.body(x).detach() if fault and model.body is new else model.body(x)))
     new = nn.Linear(8, 16)
     for i in range(9):

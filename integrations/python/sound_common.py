@@ -82,7 +82,47 @@ def loss_of(model, data):
     return F.cross_entropy(model(data[0]), data[1])
 
 
+def with_optimizer(model, kind=torch.optim.SGD, rate=None, **options):
+    """Returns the model and an optimizer of all of its parameters, at a rate of 0.1 for SGD and of 1e-3 for Adam and AdamW by default."""
+    return model, kind(model.parameters(), rate or (0.1 if kind is torch.optim.SGD else 1e-3), **options)
+
+
+def begun_alike(rank, kind=Net):
+    """Returns a model that begins alike on all ranks; numbers that are drawn from then on are those of the rank."""
+    torch.manual_seed(5)
+    model = kind()
+    torch.manual_seed(50 + rank)
+    return model
+
+
+def wrapped(model=None, rank=None, **options):
+    """The same within DistributedDataParallel; without a rank all draw the same numbers from then on."""
+    torch.manual_seed(5)
+    model = nn.parallel.DistributedDataParallel(model or Net(), **options)
+    if rank is not None:
+        torch.manual_seed(50 + rank)
+    return model
+
+
 def step(optimizer, loss):
+    """Zeroes gradients between the forward and the backward pass."""
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+
+
+def steps(model, optimizer, iterations, data=batch):
+    for _ in range(iterations):
+        step(optimizer, loss_of(model, data()))
+
+
+def learn(model, optimizer, data):
+    """Zeroes gradients before the forward pass."""
+    optimizer.zero_grad()
+    loss_of(model, data).backward()
+    optimizer.step()
+
+
+def train(model, optimizer, iterations=6, data=batch):
+    for _ in range(iterations):
+        learn(model, optimizer, data())

@@ -11,14 +11,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 import optim_test_tools as ott
-from sound_common import AT, ConvNet, Language, Net, batch, images, loader, loss_of, start_observation
-
-
-def train(model, optimizer, iterations=6, data=batch):
-    for _ in range(iterations):
-        optimizer.zero_grad()
-        loss_of(model, data()).backward()
-        optimizer.step()
+from sound_common import AT, ConvNet, Language, Net, batch, images, learn, loader, loss_of, start_observation, train, with_optimizer
 
 
 def frozen_head(fault):
@@ -32,8 +25,7 @@ def frozen_head(fault):
 
 def converted(fault):
     """Accelerate 2665: the model's parameters are replaced after the optimizer was made."""
-    model = Net()
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.AdamW)
     torch.__future__.set_overwrite_module_params_on_conversion(bool(fault))
     model.double().float()
     torch.__future__.set_overwrite_module_params_on_conversion(False)
@@ -78,8 +70,7 @@ def functional_dropout(fault):
             h = F.dropout(h, 0.3) if fault else F.dropout(h, 0.3, self.training)
             return self.head(h)
 
-    model = Model()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Model())
     for _ in range(3):
         model.train()
         train(model, optimizer, 2)
@@ -101,8 +92,7 @@ def attention_dropout(fault):
             p = 0.2 if fault or self.training else 0.0
             return self.head(F.scaled_dot_product_attention(q, k, v, dropout_p=p).mean(2).flatten(1))
 
-    model = Model()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Model())
 
     def data():
         return torch.randn(6, 4, 8), torch.randint(4, (6,))
@@ -136,12 +126,9 @@ def seed_numpy_by_worker(worker):
 def workers_alike(fault):
     """Stack Overflow 67180955: all workers of a loader draw the same augmentations."""
     init = seed_numpy_alike if fault else seed_numpy_by_worker
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for x, y in DataLoader(RandomPictures(), 4, num_workers=2, worker_init_fn=init):
-        optimizer.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        optimizer.step()
+        learn(model, optimizer, (x, y))
 
 
 class Stream(IterableDataset):
@@ -156,26 +143,20 @@ class Stream(IterableDataset):
 
 def workers_undivided(fault):
     """PyTorch's own warning: each worker of an IterableDataset gives all of it."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for x, y in DataLoader(Stream(not fault), 4, num_workers=2):
-        optimizer.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        optimizer.step()
+        learn(model, optimizer, (x, y))
 
 
 def seeded_each_epoch(fault):
     """A seed that is set in the loop gives each epoch the same order."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     data = loader(shuffle=True)
     for _ in range(3):
         if fault:
             torch.manual_seed(11)
         for x, y in data:
-            optimizer.zero_grad()
-            F.cross_entropy(model(x), y).backward()
-            optimizer.step()
+            learn(model, optimizer, (x, y))
 
 
 def autocast_left_out(fault):
@@ -186,8 +167,7 @@ def autocast_left_out(fault):
         with torch.autocast("cpu", enabled=False):
             return linear(x.float(), weight, bias)
 
-    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = with_optimizer(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)), torch.optim.AdamW)
     F.linear = linear_in_float if fault else linear
     try:
         for _ in range(5):
@@ -205,8 +185,7 @@ def stale_update(fault):
     from torch.optim import adam
 
     update = adam.adam
-    model = Net()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.Adam)
     try:
         for i in range(6):
             optimizer.zero_grad()
@@ -254,8 +233,7 @@ def evaluated_first(fault):
         def forward(self, x):
             return self.head(self.body(x).relu())
 
-    model = Model()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Model(), torch.optim.Adam)
     if not fault:
         model(batch()[0])
     for _ in range(2):
@@ -268,8 +246,7 @@ def evaluated_first(fault):
 
 def rounded_away(fault):
     """Parameters in bfloat16: each update is less than half of what their last bit is worth."""
-    model = Net(dropout=0).bfloat16() if fault else Net(dropout=0)
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-6, weight_decay=0.0)
+    model, optimizer = with_optimizer(Net(dropout=0).bfloat16() if fault else Net(dropout=0), torch.optim.AdamW, 1e-6, weight_decay=0.0)
     for _ in range(12):
         x, y = batch()
         optimizer.zero_grad()
@@ -293,8 +270,7 @@ def never_stepped(fault):
 
 def never_stepped_alone(fault):
     """The same where it is the only optimizer."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for _ in range(6):
         optimizer.zero_grad()
         loss_of(model, batch()).backward()
@@ -304,8 +280,7 @@ def never_stepped_alone(fault):
 
 def schedule_of_another(fault):
     """The schedule has an optimizer that was replaced by another one."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
     if fault:
         optimizer = torch.optim.Adam(model.parameters())
@@ -316,8 +291,7 @@ def schedule_of_another(fault):
 
 def loss_without_graph(fault):
     """PyTorch forum: a loss that was made anew from its value knows of no parameter."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for _ in range(6):
         optimizer.zero_grad()
         loss = loss_of(model, batch())
@@ -329,8 +303,7 @@ def loss_without_graph(fault):
 
 def backward_twice(fault):
     """PyTorch forum: backward() of one loss twice, with retain_graph."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for i in range(6):
         optimizer.zero_grad()
         loss = loss_of(model, batch())
@@ -343,8 +316,7 @@ def backward_twice(fault):
 def resumed_without_random(fault):
     """A checkpoint has the state of the random generator, which is not restored."""
     path = os.path.join(tempfile.mkdtemp(), "checkpoint.pt")
-    model = Net()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.Adam)
     ott.torch.finish()
     train(model, optimizer, 2)
     torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "rng_state": torch.get_rng_state()}, path)
@@ -407,8 +379,7 @@ def clipped_the_other(fault):
 
 
 def clipped_after_scaler(fault):
-    model = Net()
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.AdamW)
     scaler = torch.amp.GradScaler("cpu", init_scale=64.0)
     for _ in range(6):
         optimizer.zero_grad()

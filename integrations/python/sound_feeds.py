@@ -12,12 +12,11 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 import optim_test_tools as ott
 
-from sound_common import ConvNet, Net, batch, images, loader, loss_of, start_observation, step
+from sound_common import ConvNet, Net, batch, images, loader, loss_of, start_observation, step, with_optimizer
 
 
 def mixed_up(fault):
-    model = ConvNet()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(ConvNet())
     for _ in range(6):
         x, y = images()
         rows, share = torch.randperm(len(x)), 0.7
@@ -33,8 +32,7 @@ class Endless(IterableDataset):
 
 def streamed(fault):
     """An IterableDataset, without workers and with two that draw for themselves."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for workers in (0, 2):
         for x, y in DataLoader(Endless(), 4, num_workers=workers):
             step(optimizer, F.cross_entropy(model(x), y))
@@ -42,8 +40,7 @@ def streamed(fault):
 
 def full_batch(fault):
     """All samples in one batch, the same for ever, by a loader and by hand."""
-    model = Net(dropout=0)
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net(dropout=0))
     for _ in range(5):
         for x, y in loader(4):
             step(optimizer, F.cross_entropy(model(x), y))
@@ -54,8 +51,7 @@ def full_batch(fault):
 
 def one_batch_for_ever(fault):
     """Whether the model can learn one batch by heart."""
-    model = Net(dropout=0)
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(dropout=0), torch.optim.Adam)
     x, y = next(iter(loader(shuffle=True)))
     for _ in range(8):
         step(optimizer, F.cross_entropy(model(x), y))
@@ -63,8 +59,7 @@ def one_batch_for_ever(fault):
 
 def with_and_without_labels(fault):
     """FixMatch: two loaders side by side, labels that the model makes for itself without gradients."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.05, nesterov=True, momentum=0.9)
+    model, optimizer = with_optimizer(Net(), torch.optim.SGD, 0.05, nesterov=True, momentum=0.9)
     for (x, y), (u, _) in zip(itertools.cycle(loader(16, shuffle=True)), loader(48, shuffle=True)):
         with torch.no_grad():
             certainty, guess = model(u + 0.01 * torch.randn_like(u)).softmax(-1).max(-1)
@@ -74,8 +69,7 @@ def with_and_without_labels(fault):
 
 def echoed(fault):
     """Each batch is used twice, as reading it takes longer than using it; workers stay from epoch to epoch."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     data = loader(24, shuffle=True, num_workers=2, persistent_workers=True)
     for _ in range(2):
         for x, y in data:
@@ -85,8 +79,7 @@ def echoed(fault):
 
 def repeated_batches(fault):
     """A curriculum: easy samples first, each batch three times, never shuffled."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for stage in (8, 16, 32):
         for x, y in loader(stage):
             for _ in range(3):
@@ -95,8 +88,7 @@ def repeated_batches(fault):
 
 def evaluated_with_the_same(fault):
     """The loader that trains is the one that evaluates, in each epoch."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     data = loader(16)
     for _ in range(4):
         model.train()
@@ -110,8 +102,7 @@ def evaluated_with_the_same(fault):
 
 def learned_by_heart(fault):
     """One batch for ever, by a loader of a single batch that is begun anew in each step."""
-    model = Net(dropout=0)
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(dropout=0), torch.optim.Adam)
     data = loader(4)
     for _ in range(8):
         x, y = next(iter(data))
@@ -135,24 +126,21 @@ class Split(Dataset):
 
 
 def generators_of_samples(fault):
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for x, y in DataLoader(Split(), 4, num_workers=2, shuffle=True):
         step(optimizer, F.cross_entropy(model(x), y))
 
 
 def loader_made_anew(fault):
     """A loader of the same samples for each epoch, which draws for itself, and one of each fold."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
     for _ in range(3):
         for x, y in DataLoader(data, 4, shuffle=True):
             step(optimizer, F.cross_entropy(model(x), y))
     for fold in range(2):
         torch.manual_seed(3)  # so that folds can be compared
-        model = Net()
-        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        model, optimizer = with_optimizer(Net())
         for x, y in DataLoader(data, 4, shuffle=True, generator=torch.Generator().manual_seed(3)):
             step(optimizer, F.cross_entropy(model(x), y))
 
@@ -161,14 +149,12 @@ def sampled_by_seed(fault):
     """A sampler that gets a seed for each epoch; then trials of one epoch, each with a model of its own and the same order."""
     data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
     sampler = torch.utils.data.DistributedSampler(data, 1, 0)
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for sampler.seed in range(3):
         for x, y in DataLoader(data, 4, sampler=sampler):
             step(optimizer, F.cross_entropy(model(x), y))
     for _ in range(2):
-        model = Net()
-        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        model, optimizer = with_optimizer(Net())
         for x, y in DataLoader(data, 4, sampler=sampler):
             step(optimizer, F.cross_entropy(model(x), y))
 
@@ -183,8 +169,7 @@ def batches_without_end(fault):
 
     data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
     data = DataLoader(data, batch_sampler=Sampler())
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for _ in range(6):
         step(optimizer, loss_of(model, next(iter(data))))
 

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import optim_test_tools as ott
-from sound_common import batch, ConvNet, images, loader, loss_of, Net, start_observation
+from sound_common import ConvNet, Net, batch, images, learn, loader, loss_of, start_observation, step, train, with_optimizer
 from sound_planted import gan, resumed
 
 
@@ -42,15 +42,12 @@ def vae(fault):
             mean, log = self.mean(h), self.log(h)
             return self.decoder(mean + torch.randn_like(mean) * (log / 2).exp()), mean, log
 
-    model = VAE()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(VAE(), torch.optim.Adam)
     for _ in range(6):
         x = batch()[0]
         y, mean, log = model(x)
         loss = F.mse_loss(y, x) - 0.5 * (1 + log - mean**2 - log.exp()).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        step(optimizer, loss)
 
 
 def siamese(fault):
@@ -61,9 +58,7 @@ def siamese(fault):
         x = batch()[0]
         a, b = model(x), model(x + 0.1 * torch.randn_like(x))
         loss = -(F.cosine_similarity(predictor(a), b.detach()) + F.cosine_similarity(predictor(b), a.detach())).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        step(optimizer, loss)
 
 
 def lora(fault):
@@ -82,10 +77,7 @@ def lora(fault):
     model = Adapted()
     held = model.parameters() if fault == "all" else [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(held, 1e-3)
-    for _ in range(6):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
-        optimizer.step()
+    train(model, optimizer, 6)
 
 
 def ema(fault):
@@ -119,8 +111,7 @@ def momentum_encoder(fault):
                 k = self.k(x)
             return (self.q(x) - k).square().mean()
 
-    model = Pair()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Pair())
     for _ in range(6):
         optimizer.zero_grad()
         model(batch()[0]).backward()
@@ -144,20 +135,15 @@ def experts(fault):
                     out[rows] = expert(x[rows])
             return self.head(out * weight[:, None])
 
-    model = Mixture()
-    optimizer = torch.optim.AdamW(model.parameters())
-    for _ in range(6):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
-        optimizer.step()
+    model, optimizer = with_optimizer(Mixture(), torch.optim.AdamW)
+    train(model, optimizer, 6)
 
 
 def recomputed(fault):
     from torch.utils.checkpoint import checkpoint
 
     for reentrant in (True, False):
-        model = Net()
-        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        model, optimizer = with_optimizer(Net())
         for _ in range(4):
             x, y = batch()
             x.requires_grad_()
@@ -173,12 +159,8 @@ def recomputed_inside(fault):
         def forward(self, x):
             return self.head(checkpoint(self.norm, self.body(x), use_reentrant=True))
 
-    model = Model()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    for _ in range(4):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
-        optimizer.step()
+    model, optimizer = with_optimizer(Model())
+    train(model, optimizer, 4)
 
 
 def reinforcement(fault):
@@ -231,8 +213,7 @@ def hogwild(fault):
 
 def scaled_with_infinities(fault):
     """The scaler leaves steps out, and the schedule goes on."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     for i in range(8):
@@ -245,14 +226,11 @@ def scaled_with_infinities(fault):
 
 def endless(fault):
     """A new iterator for each batch of a shuffled loader, as many GANs have it."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     data = loader(shuffle=True)
     for _ in range(10):
         x, y = next(iter(data))
-        optimizer.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        optimizer.step()
+        learn(model, optimizer, (x, y))
 
 
 def fine_tuned(fault):
@@ -271,8 +249,7 @@ def unused_output(fault):
             h = self.body(x).relu()
             return self.head(h), self.pooler(h)
 
-    model = Model()
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = with_optimizer(Model(), torch.optim.AdamW)
     for _ in range(5):
         optimizer.zero_grad()
         x, y = batch()
@@ -298,14 +275,11 @@ def adversarial(fault):
 
 def frozen_norm(fault):
     """Norm layers in eval mode within a model that trains."""
-    model = ConvNet()
-    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    model, optimizer = with_optimizer(ConvNet(), torch.optim.SGD, 0.01)
     for _ in range(5):
         model.train()
         model.norm.eval()
-        optimizer.zero_grad()
-        loss_of(model, images()).backward()
-        optimizer.step()
+        learn(model, optimizer, images())
 
 
 def style(fault):
@@ -320,8 +294,7 @@ def style(fault):
 
 def evolution(fault):
     """Gradients without a backward pass."""
-    model = Net(dropout=0)
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net(dropout=0))
     for _ in range(5):
         with torch.no_grad():
             model(batch()[0])
@@ -350,8 +323,7 @@ def by_hand(fault):
 
 def double_backward(fault):
     """A penalty on the gradient."""
-    model = Net(dropout=0)
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(dropout=0), torch.optim.Adam)
     for _ in range(5):
         x, y = batch()
         x.requires_grad_()
@@ -364,8 +336,7 @@ def double_backward(fault):
 
 def detached_at_first(fault):
     """A head is trained alone before the rest joins it."""
-    model = Net(dropout=0)
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = with_optimizer(Net(dropout=0), torch.optim.AdamW)
     for i in range(8):
         x, y = batch()
         with torch.set_grad_enabled(i >= 4):
@@ -385,29 +356,22 @@ def detached_inside_at_first(fault):
             h = self.norm(self.body(x)).relu()
             return self.head(h if self.is_warm else h.detach())
 
-    model = Warmed()
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = with_optimizer(Warmed(), torch.optim.AdamW)
     for i in range(8):
         model.is_warm = i >= 4
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
-        optimizer.step()
+        learn(model, optimizer, batch())
 
 
 def trained_twice(fault):
     """A second training begins with the model of a whole checkpoint, and with an optimizer of its own."""
     path = os.path.join(tempfile.mkdtemp(), "checkpoint.pt")
     for number in range(2):
-        model = Net()
-        optimizer = torch.optim.Adam(model.parameters())
+        model, optimizer = with_optimizer(Net(), torch.optim.Adam)
         if number == 1:
             ott.torch.finish()
             start_observation()
             model.load_state_dict(torch.load(path, weights_only=False)["model"])
-        for _ in range(4):
-            optimizer.zero_grad()
-            loss_of(model, batch()).backward()
-            optimizer.step()
+        train(model, optimizer, 4)
         torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path)
     shutil.rmtree(os.path.dirname(path))
 
@@ -430,8 +394,7 @@ def shared_encoder(fault):
 
 def clipped_often(fault):
     """Each micro batch is clipped, as private training has it, and noise is added."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for _ in range(5):
         total = [torch.zeros_like(p) for p in model.parameters()]
         for _ in range(3):
@@ -447,23 +410,16 @@ def clipped_often(fault):
 
 def fused(fault):
     """An optimizer in one kernel, as Hugging Face's Trainer has it."""
-    model = Net()
-    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    for _ in range(5):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
-        optimizer.step()
+    model, optimizer = with_optimizer(Net(), torch.optim.AdamW, fused=True)
+    train(model, optimizer, 5)
 
 
 def dropout_grows(fault):
     """The chance to drop begins with 0."""
-    model = Net(dropout=0.0)
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(dropout=0.0), torch.optim.Adam)
     for i in range(6):
         model.dropout.p = 0.002 * i
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
-        optimizer.step()
+        learn(model, optimizer, batch())
 
 
 PROGRAMS = [

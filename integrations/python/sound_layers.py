@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sound_common import Language, Net, batch, loss_of, step
+from sound_common import Language, Net, batch, loss_of, step, steps, with_optimizer
 
 
 def prompt(fault):
@@ -41,8 +41,7 @@ def balanced_experts(fault):
             self.balance = 4 * (p.mean(0) * F.one_hot(chosen[:, 0], 4).float().mean(0)).sum()
             return self.head(x + out)
 
-    model = Mixture()
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    model, optimizer = with_optimizer(Mixture(), torch.optim.AdamW)
     for _ in range(6):
         x, y = batch(2)
         step(optimizer, F.cross_entropy(model(x), y) + 0.01 * model.balance)
@@ -53,8 +52,7 @@ def recomputed_sequence(fault):
     from torch.utils.checkpoint import checkpoint_sequential
 
     layers = [nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.2)) for _ in range(4)]
-    model = nn.Sequential(*layers, nn.Linear(8, 4))
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(nn.Sequential(*layers, nn.Linear(8, 4)))
     for _ in range(5):
         x, y = batch()
         step(optimizer, F.cross_entropy(checkpoint_sequential(model, 2, x, use_reentrant=False), y))
@@ -82,8 +80,7 @@ def late_task(fault):
             h = self.body(x).relu()
             return self.first(h), self.second(h.detach())
 
-    model = Model()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Model(), torch.optim.Adam)
     for i in range(8):
         x, y = batch()
         a, b = model(x)
@@ -112,14 +109,12 @@ def phases(fault):
         model.requires_grad_(False)
         part.requires_grad_(True)
         optimizer = torch.optim.AdamW(filter(lambda p: p.requires_grad, model.parameters()), 1e-3)
-        for _ in range(4):
-            step(optimizer, loss_of(model, batch()))
+        steps(model, optimizer, 4)
 
 
 def phases_of_one_optimizer(fault):
     """The same, with one optimizer that has all parameters, and gradients that are None where they are frozen."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    model, optimizer = with_optimizer(Net(), momentum=0.9)
     for part in (model.body, model.head, model):
         model.requires_grad_(False)
         part.requires_grad_(True)
@@ -136,8 +131,7 @@ def weights_as_products(fault):
         nn.utils.parametrizations.orthogonal(nn.Linear(16, 4)),
     )
     optimizer = torch.optim.Adam(model.parameters())
-    for _ in range(5):
-        step(optimizer, loss_of(model, batch()))
+    steps(model, optimizer, 5)
 
 
 def graph(fault):
@@ -155,8 +149,7 @@ def graph(fault):
             h = F.dropout(F.relu(adjacency @ self.a(x)), 0.5, self.training)
             return adjacency @ self.b(h)
 
-    model = Model()
-    optimizer = torch.optim.Adam(model.parameters(), 0.01, weight_decay=5e-4)
+    model, optimizer = with_optimizer(Model(), torch.optim.Adam, 0.01, weight_decay=5e-4)
     for _ in range(6):
         model.train()
         step(optimizer, F.cross_entropy(model(x)[rows], y[rows]))
@@ -179,10 +172,8 @@ def random_depth(fault):
                     x = x + layer(x).relu()
             return self.head(x)
 
-    model = Model()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    for _ in range(8):
-        step(optimizer, loss_of(model, batch()))
+    model, optimizer = with_optimizer(Model())
+    steps(model, optimizer, 8)
 
 
 def fixed_point(fault):
@@ -200,18 +191,15 @@ def fixed_point(fault):
                     z = (0.3 * self.layer(z) + x).tanh()
             return self.head((0.3 * self.layer(z) + x).tanh())
 
-    model = Model()
-    optimizer = torch.optim.Adam(model.parameters())
-    for _ in range(5):
-        step(optimizer, loss_of(model, batch()))
+    model, optimizer = with_optimizer(Model(), torch.optim.Adam)
+    steps(model, optimizer, 5)
 
 
 def pruned(fault):
     """Weights are pruned in the middle of a training, and stay 0."""
     from torch.nn.utils import prune
 
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for i in range(9):
         if i in (3, 5):
             prune.l1_unstructured(model.body, "weight", 0.3)
@@ -266,12 +254,10 @@ def monte_carlo(fault):
         def forward(self, x):
             return F.dropout(x, 0.2, training=True)
 
-    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.3), Always(), nn.Linear(16, 4))
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.3), Always(), nn.Linear(16, 4)), torch.optim.Adam)
     for _ in range(3):
         model.train()
-        for _ in range(2):
-            step(optimizer, loss_of(model, batch()))
+        steps(model, optimizer, 2)
         model.eval()
         for module in model.modules():
             if isinstance(module, nn.Dropout):

@@ -7,13 +7,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sound_common import ConvNet, Language, Net, batch, images, loader, loss_of, step
+from sound_common import ConvNet, Language, Net, batch, images, loader, loss_of, step, steps, with_optimizer
 
 
 def tied_late(fault):
     """Weights are tied after the optimizer was made, which keeps one that no model has."""
-    model = Language(tied=False)
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = with_optimizer(Language(tied=False), torch.optim.AdamW)
     model.head.weight = model.embedding.weight
     for _ in range(6):
         tokens = torch.randint(20, (4, 7))
@@ -29,10 +28,8 @@ def norms_frozen_by_train(fault):
             self.norm.eval().requires_grad_(False)
             return self
 
-    model = Model().train()
-    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
-    for _ in range(6):
-        step(optimizer, loss_of(model, images()))
+    model, optimizer = with_optimizer(Model().train(), torch.optim.SGD, 0.05, momentum=0.9)
+    steps(model, optimizer, 6, images)
 
 
 def alternating(fault):
@@ -66,8 +63,7 @@ def lazy_penalty(fault):
 
 def units_reset(fault):
     """Units that died are drawn anew, and their state is cleared."""
-    model = Net(dropout=0)
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(dropout=0), torch.optim.Adam)
     for i in range(8):
         step(optimizer, loss_of(model, batch()))
         if i % 3 == 2:
@@ -79,8 +75,7 @@ def units_reset(fault):
 
 
 def shrunk_and_perturbed(fault):
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for i in range(9):
         if i % 3 == 0:
             for p in model.parameters():
@@ -138,8 +133,7 @@ class Lion(torch.optim.Optimizer):
 def signed(fault):
     model = Net()
     optimizer = Lion(model.parameters(), 1e-3)
-    for _ in range(6):
-        step(optimizer, loss_of(model, batch()))
+    steps(model, optimizer, 6)
 
 
 def hooked(fault):
@@ -148,16 +142,14 @@ def hooked(fault):
     for p in model.parameters():
         p.register_hook(lambda g: g - g.mean() + 0.01 * torch.randn_like(g))
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    for _ in range(6):
-        step(optimizer, loss_of(model, batch()))
+    steps(model, optimizer, 6)
 
 
 def frozen_by_rate(fault):
     """The body stands still by a rate of 0."""
     model = Net()
     optimizer = torch.optim.AdamW([{"params": [*model.body.parameters(), *model.norm.parameters()], "lr": 0.0}, {"params": model.head.parameters()}])
-    for _ in range(6):
-        step(optimizer, loss_of(model, batch()))
+    steps(model, optimizer, 6)
 
 
 def swapped(fault):
@@ -181,8 +173,7 @@ def swapped(fault):
 
 def restarted_warm(fault):
     """The optimizer's state is cleared as each cycle of rates begins."""
-    model = Net()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.Adam)
     schedule = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 3)
     for i in range(9):
         if i % 3 == 0:
@@ -193,8 +184,7 @@ def restarted_warm(fault):
 
 def checked_first(fault):
     """Two batches are evaluated before the training begins."""
-    model = Net()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.Adam)
     model.eval()
     with torch.no_grad():
         for x, _ in itertools.islice(loader(), 2):
@@ -206,8 +196,7 @@ def checked_first(fault):
 
 def skipped_by_hand(fault):
     """Steps with gradients that are not finite are left out by the program."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for i in range(8):
         optimizer.zero_grad()
         (loss_of(model, batch()) * (float("nan") if i in (2, 5) else 1)).backward()
@@ -217,8 +206,7 @@ def skipped_by_hand(fault):
 
 def two_losses(fault):
     """Two losses of one graph, each with a backward pass."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for _ in range(6):
         optimizer.zero_grad()
         x, y = batch()
@@ -243,8 +231,7 @@ def train_and_evaluate(model, evaluate):
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for _ in range(3):
         model.train()
-        for _ in range(2):
-            step(optimizer, loss_of(model, batch()))
+        steps(model, optimizer, 2)
         model.eval()
         with torch.no_grad():
             for _ in range(3):
@@ -276,8 +263,7 @@ def attending(fault):
             x = x + self.attention(x, x, x, need_weights=len(x) % 2 == 0)[0]
             return self.head(F.dropout(self.frozen(x).mean(1), 0.1, self.frozen.training))
 
-    model = Model()
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = with_optimizer(Model(), torch.optim.AdamW)
     for i in range(6):
         model.train()
         model.frozen.eval()
@@ -308,14 +294,12 @@ def dropout_later(fault):
     model = nn.ModuleList([Model(), Ending()])
     model.forward = lambda x: model[0](x) + model[1](x)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    for _ in range(8):
-        step(optimizer, loss_of(model, batch()))
+    steps(model, optimizer, 8)
 
 
 def remembered(fault):
     """A-GEM: a gradient of old samples is kept, and the new one is projected where they disagree."""
-    model = Net(dropout=0)
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net(dropout=0))
     memory = itertools.cycle(loader(16, shuffle=True))
     for (x, y), (u, v) in zip(loader(32, shuffle=True), memory):
         optimizer.zero_grad()
@@ -332,8 +316,7 @@ def remembered(fault):
 
 def surgery_by_loader(fault):
     """PCGrad with two batches of one loader for each step."""
-    model = Net(dropout=0)
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(dropout=0), torch.optim.Adam)
     data = iter(loader(64, shuffle=True))
     for _ in range(6):
         kept = []
@@ -349,8 +332,7 @@ def surgery_by_loader(fault):
 
 def noise_scale(fault):
     """The noise of gradients is measured in every fourth iteration, by two batches whose gradients are thrown away."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     data = loader(32, shuffle=True)
     for _ in range(2):
         for i, (x, y) in enumerate(data):
@@ -377,8 +359,7 @@ def partly_loaded(fault):
     model.load_state_dict({k: v for k, v in Net().state_dict().items() if "head" not in k}, strict=False)
     model.load_state_dict({}, strict=False)
     optimizer = torch.optim.Adam(model.parameters())
-    for _ in range(5):
-        step(optimizer, loss_of(model, batch()))
+    steps(model, optimizer, 5)
 
 
 def made_lazily(fault):
@@ -387,14 +368,12 @@ def made_lazily(fault):
     with torch.no_grad():
         model(batch()[0])
     optimizer = torch.optim.Adam(model.parameters())
-    for _ in range(6):
-        step(optimizer, loss_of(model, batch()))
+    steps(model, optimizer, 6)
 
 
 def clipped_in_parts(fault):
     """One part is clipped by its norm, then all by value, then noise is added; another optimizer clips nothing."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for _ in range(6):
         optimizer.zero_grad()
         (10 * loss_of(model, batch())).backward()
@@ -412,8 +391,7 @@ def normalised_by_itself(fault):
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for _ in range(3):
         model.train()
-        for _ in range(2):
-            step(optimizer, loss_of(model, batch()))
+        steps(model, optimizer, 2)
         model.eval()
         with torch.no_grad():
             model(batch()[0])
@@ -446,10 +424,8 @@ def chosen_hard(fault):
             best = scores.argmax(-1)
             return self.head(self.codes(best) * scores.gather(1, best[:, None]))
 
-    model = Model()
-    optimizer = torch.optim.Adam(model.parameters())
-    for _ in range(6):
-        step(optimizer, loss_of(model, batch()))
+    model, optimizer = with_optimizer(Model(), torch.optim.Adam)
+    steps(model, optimizer, 6)
 
 
 def probed(fault):
@@ -464,8 +440,7 @@ def probed(fault):
             h = self.body(x).relu()
             return self.decoder(h), self.probe(h.detach())
 
-    model = Model()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Model(), torch.optim.Adam)
     for _ in range(6):
         x, y = batch()
         rebuilt, scores = model(x)
@@ -474,8 +449,7 @@ def probed(fault):
 
 def scripted(fault):
     """A copy that torch.jit.script made of the model is evaluated between steps."""
-    model = Net()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.Adam)
     for _ in range(4):
         step(optimizer, loss_of(model, batch()))
         copied = torch.jit.script(model).eval()
@@ -508,8 +482,7 @@ def made_for_each(fault):
 
 def restarted_schedule(fault):
     """A schedule whose step() counts no steps, called once for each epoch."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     schedule = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 5)
     data = loader()
     for _ in range(4):
@@ -520,8 +493,7 @@ def restarted_schedule(fault):
 
 def zeroed_where_infinite(fault):
     """Gradients that are not finite are zeroed, so that the step leaves them out."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for i in range(8):
         optimizer.zero_grad()
         (loss_of(model, batch()) * (float("inf") if i == 3 else 1.0)).backward()
@@ -532,8 +504,7 @@ def zeroed_where_infinite(fault):
 
 def schedule_set_back(fault):
     """A schedule that is set back, so that each epoch begins with its step."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.9**epoch)
     schedule.last_epoch = -1
     for _ in range(4):

@@ -7,12 +7,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
-from sound_common import AT, ConvNet, Net, batch, images, loss_of, step
-
-
-def wrapped(model=None, **options):
-    torch.manual_seed(5)
-    return nn.parallel.DistributedDataParallel(model or Net(), **options)
+from sound_common import AT, ConvNet, Net, batch, images, loss_of, step, steps, with_optimizer, wrapped
 
 
 def average(parameters):
@@ -68,8 +63,7 @@ class Divided(nn.Module):
 
 def divided_by_hand(fault, rank, culprit):
     """DeepSpeed 1801 without DTensor: what all ranks hold alike is clipped on one rank alone."""
-    model = Divided(rank)
-    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    model, optimizer = with_optimizer(Divided(rank), torch.optim.Adam, 1e-2)
     torch.manual_seed(90)
     for i in range(8):
         optimizer.zero_grad()
@@ -82,8 +76,7 @@ def divided_by_hand(fault, rank, culprit):
 
 def divided_clipped_first(fault, rank, culprit):
     """The same from the first step on."""
-    model = Divided(rank)
-    optimizer = torch.optim.SGD(model.parameters(), 1e-1)
+    model, optimizer = with_optimizer(Divided(rank), torch.optim.SGD, 1e-1)
     torch.manual_seed(90)
     for _ in range(6):
         optimizer.zero_grad()
@@ -95,8 +88,7 @@ def divided_clipped_first(fault, rank, culprit):
 
 def divided_with_dropout(fault, rank, culprit):
     """Megatron-LM: where all ranks hold the same, they must drop the same, so their generators must agree there."""
-    model = Divided(rank, 0.5)
-    optimizer = torch.optim.SGD(model.parameters(), 1e-2)
+    model, optimizer = with_optimizer(Divided(rank, 0.5), torch.optim.SGD, 1e-2)
     data = torch.Generator().manual_seed(90)
     torch.manual_seed(90 + (rank if fault else 0))
     for _ in range(6):
@@ -106,9 +98,7 @@ def divided_with_dropout(fault, rank, culprit):
 
 def wrapped_at_times(fault, rank, culprit):
     """A trainer that calls the wrapped model in some steps, and the model inside of it in others."""
-    model = wrapped()
-    optimizer = torch.optim.AdamW(model.parameters())
-    torch.manual_seed(50 + rank)
+    model, optimizer = with_optimizer(wrapped(rank=rank), torch.optim.AdamW)
     for i in range(8):
         step(optimizer, loss_of(model.module if fault and i % 2 else model, batch()))
 
@@ -121,16 +111,14 @@ def loaded_on_one_rank(fault, rank, culprit):
         model.module.load_state_dict(state)
     optimizer = torch.optim.AdamW(model.parameters())
     torch.manual_seed(50 + rank)
-    for _ in range(5):
-        step(optimizer, loss_of(model, batch()))
+    steps(model, optimizer, 5)
 
 
 def sampler_of_one_rank(fault, rank, culprit):
     """Each rank has a sampler that knows of one rank."""
     from torch.utils.data import DataLoader, DistributedSampler
 
-    model = wrapped()
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = with_optimizer(wrapped(), torch.optim.AdamW)
     data = list(zip(torch.randn(48, 8), torch.randint(4, (48,)).tolist()))
     sampler = DistributedSampler(data, 1, 0) if fault else DistributedSampler(data, dist.get_world_size(), rank)
     torch.manual_seed(50 + rank)
@@ -144,8 +132,7 @@ def looked_at_between(fault, rank, culprit):
     """Batches of the training's loader are looked at between steps; the samplers of validations keep their order, shuffled by default."""
     from torch.utils.data import DataLoader, DistributedSampler
 
-    model = wrapped()
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = with_optimizer(wrapped(), torch.optim.AdamW)
     data = list(zip(torch.randn(64, 8), torch.randint(4, (64,)).tolist()))
     sampler = DistributedSampler(data)
     batches = DataLoader(data, 4, sampler=sampler)
@@ -169,9 +156,7 @@ def zeroed_transfer(fault, rank, culprit):
     """PyTorch 84803: a transfer gives zeros, here a reduction on all ranks alike."""
     import sound_ranks
 
-    model = wrapped()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    torch.manual_seed(50 + rank)
+    model, optimizer = with_optimizer(wrapped(rank=rank))
     for i in range(6):
         optimizer.zero_grad()
         loss_of(model, batch()).backward()
@@ -222,21 +207,16 @@ def unused_experts(fault, rank, culprit):
             chosen = self.gate(x).softmax(-1).mean(0).argmax().item()
             return self.experts[chosen](x) * self.gate(x).softmax(-1)[:, chosen, None]
 
-    model = wrapped(Mixture(), find_unused_parameters=True)
-    optimizer = torch.optim.AdamW(model.parameters())
-    torch.manual_seed(50 + rank)
+    model, optimizer = with_optimizer(wrapped(Mixture(), find_unused_parameters=True, rank=rank), torch.optim.AdamW)
     for _ in range(8):
         step(optimizer, loss_of(model, batch(2)))
 
 
 def uneven_inputs(fault, rank, culprit):
     """join(): a rank has more batches than the others."""
-    model = wrapped()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    torch.manual_seed(50 + rank)
+    model, optimizer = with_optimizer(wrapped(rank=rank))
     with model.join():
-        for _ in range(5 + rank % 2):
-            step(optimizer, loss_of(model, batch()))
+        steps(model, optimizer, 5 + rank % 2)
 
 
 def joined_with_state(fault, rank, culprit):
@@ -244,12 +224,10 @@ def joined_with_state(fault, rank, culprit):
     from torch.distributed.algorithms.join import Join
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
-    model = wrapped()
+    model = wrapped(rank=rank)
     optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=1e-3)
-    torch.manual_seed(50 + rank)
     with Join([model, optimizer]):
-        for _ in range(5 + rank):
-            step(optimizer, loss_of(model, batch()))
+        steps(model, optimizer, 5 + rank)
 
 
 def compressed(fault, rank, culprit):
@@ -260,19 +238,16 @@ def compressed(fault, rank, culprit):
     model.register_comm_hook(None, fp16_compress_hook)
     optimizer = torch.optim.AdamW(model.parameters())
     torch.manual_seed(50 + rank)
-    for _ in range(5):
-        step(optimizer, loss_of(model, batch()))
+    steps(model, optimizer, 5)
 
 
 def divided_state(fault, rank, culprit):
     """ZeroRedundancyOptimizer: each rank keeps a part of the state and sends the parameters."""
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
-    model = wrapped()
+    model = wrapped(rank=rank)
     optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=1e-3)
-    torch.manual_seed(50 + rank)
-    for _ in range(5):
-        step(optimizer, loss_of(model, batch()))
+    steps(model, optimizer, 5)
 
 
 def evaluated_by_one(fault, rank, culprit):
@@ -306,8 +281,7 @@ def federated(fault, rank, culprit):
     torch.manual_seed(50 + rank)
     for _ in range(3):
         optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
-        for _ in range(4):
-            step(optimizer, loss_of(model, images()))
+        steps(model, optimizer, 4, images)
         for name, p in model.named_parameters():
             if "norm" not in name:
                 dist.all_reduce(p.data)
@@ -332,8 +306,7 @@ def several_rates(fault, rank, culprit):
 def several_limits(fault, rank, culprit):
     """The same data and the same rate, and another limit of the norm on each rank, which all then report."""
     torch.manual_seed(5)
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for _ in range(6):
         optimizer.zero_grad()
         loss_of(model, batch()).backward()
@@ -360,8 +333,7 @@ def several_models(fault, rank, culprit):
 def pulled_together(fault, rank, culprit):
     """Each rank has a model and data of its own, whose gradients are averaged in every third step."""
     torch.manual_seed(50 + rank)
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for i in range(7):
         optimizer.zero_grad()
         loss_of(model, batch()).backward()
@@ -384,8 +356,7 @@ def experts_of_ranks(fault, rank, culprit):
     """Each rank has an expert of its own, which begins as all do, and gradients of the rest are averaged by hand."""
     torch.manual_seed(5)
     gate, expert, head = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 4)
-    model = nn.ModuleList([gate, expert, head])
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(nn.ModuleList([gate, expert, head]))
     torch.manual_seed(50 + rank)
     for _ in range(6):
         x, y = batch()

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sound_common import Net, batch, loss_of, step
+from sound_common import Net, batch, loss_of, step, with_optimizer
 
 
 def critic_with_penalty(fault):
@@ -164,8 +164,7 @@ def soft_actor(fault):
 
 
 def triplets(fault):
-    model = Net()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.Adam)
     for _ in range(6):
         a, b, c = (model(batch()[0]) for _ in range(3))
         step(optimizer, F.triplet_margin_loss(a, b, c))
@@ -192,8 +191,7 @@ def bootstrapped(fault):
             for t, o in zip(self.target.parameters(), self.online.parameters()):
                 t.lerp_(o, 0.05)
 
-    model = Pair()
-    optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, weight_decay=1e-4)
+    model, optimizer = with_optimizer(Pair(), torch.optim.SGD, 0.05, momentum=0.9, weight_decay=1e-4)
     for _ in range(6):
         x = batch()[0]
         step(optimizer, model(x + 0.1, x - 0.1))

@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset
 
-from sound_common import AT, Net, batch, loader, loss_of, step
+from sound_common import AT, Net, batch, loader, loss_of, step, steps, with_optimizer
 
 
 class Augmented(Dataset):
@@ -30,16 +30,14 @@ def seed_generator(worker):
 
 def generator_copied(fault):
     """PyTorch 5059: each worker has a copy of the dataset's generator, so all of them draw the same noise, in each epoch."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for x, y in DataLoader(Augmented(not fault), 4, num_workers=2, worker_init_fn=None if fault else seed_generator):
         step(optimizer, F.cross_entropy(model(x), y))
 
 
 def accumulated_in_vain(fault):
     """PyTorch forum: zero_grad() before each micro batch, though only each fourth of them ends with a step."""
-    model = Net()
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    model, optimizer = with_optimizer(Net(), torch.optim.AdamW)
     for i, (x, y) in enumerate(loader(64, shuffle=True)):
         if fault or i % 4 == 0:
             optimizer.zero_grad()
@@ -57,10 +55,8 @@ def cast_without_graph(fault):
                 weight = self.weight.bfloat16()
             return F.linear(x.bfloat16(), weight, self.bias.bfloat16()).float()
 
-    model = nn.Sequential(Cast(8, 16), nn.ReLU(), nn.Linear(16, 4))
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    for _ in range(6):
-        step(optimizer, loss_of(model, batch()))
+    model, optimizer = with_optimizer(nn.Sequential(Cast(8, 16), nn.ReLU(), nn.Linear(16, 4)))
+    steps(model, optimizer, 6)
 
 
 def fake_detached(fault):
@@ -85,10 +81,8 @@ def chosen_inside(fault):
             scores = self.body(x)
             return self.head(self.codes(scores.argmax(-1)) if fault else scores.softmax(-1) @ self.codes.weight)
 
-    model = Model()
-    optimizer = torch.optim.Adam(model.parameters())
-    for _ in range(6):
-        step(optimizer, loss_of(model, batch()))
+    model, optimizer = with_optimizer(Model(), torch.optim.Adam)
+    steps(model, optimizer, 6)
 
 
 def copied_inside(fault):
@@ -103,10 +97,8 @@ def copied_inside(fault):
             h = self.body(x).relu()
             return self.head(torch.tensor(h.tolist()) if fault else h)
 
-    model = Model()
-    optimizer = torch.optim.Adam(model.parameters())
-    for _ in range(6):
-        step(optimizer, loss_of(model, batch()))
+    model, optimizer = with_optimizer(Model(), torch.optim.Adam)
+    steps(model, optimizer, 6)
 
 
 def layer_in_forward(fault):
@@ -121,26 +113,21 @@ def layer_in_forward(fault):
             middle = nn.Linear(16, 16) if fault else nn.Identity()
             return self.head(middle(self.body(x).relu()))
 
-    model = Model()
-    optimizer = torch.optim.Adam(model.parameters())
-    for _ in range(6):
-        step(optimizer, loss_of(model, batch()))
+    model, optimizer = with_optimizer(Model(), torch.optim.Adam)
+    steps(model, optimizer, 6)
 
 
 def loaded_nothing(fault):
     """load_state_dict(strict=False) with names that a wrapper prefixed: no parameter is loaded."""
     state = {("module." if fault else "") + name: value for name, value in Net().state_dict().items()}
-    model = Net()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.Adam)
     model.load_state_dict(state, strict=False)
-    for _ in range(5):
-        step(optimizer, loss_of(model, batch()))
+    steps(model, optimizer, 5)
 
 
 def loader_made_alike(fault):
     """A loader is made anew for each epoch, with a generator of the same seed."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
     for epoch in range(3):
         generator = torch.Generator().manual_seed(7 if fault else epoch)
@@ -172,24 +159,20 @@ class Adapter(nn.Module):
 
 def adapted_late(fault):
     """Adapters are put into the model after the optimizer was made."""
-    model = Net()
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.AdamW)
     model.body = Adapter(model.body)
     if not fault:
         optimizer = torch.optim.AdamW(model.parameters())
-    for _ in range(6):
-        step(optimizer, loss_of(model, batch()))
+    steps(model, optimizer, 6)
 
 
 def normed_late(fault):
     """weight_norm() replaces the weight that the optimizer has."""
-    model = Net()
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.AdamW)
     model.body = nn.utils.weight_norm(model.body)
     if not fault:
         optimizer = torch.optim.AdamW(model.parameters())
-    for _ in range(6):
-        step(optimizer, loss_of(model, batch()))
+    steps(model, optimizer, 6)
 
 
 def clipped_badly(fault):
@@ -197,8 +180,7 @@ def clipped_badly(fault):
     from torch.nn.utils import clip_grad
 
     multiply = clip_grad._clip_grads_with_norm_
-    model = Net()
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.AdamW)
     if fault:
         clip_grad._clip_grads_with_norm_ = lambda *args, **kwargs: None
     try:
@@ -219,16 +201,13 @@ def never_dropped(fault):
             h = self.norm(self.body(x)).relu()
             return self.head(F.dropout(h, 0.3, training=training if fault else self.training))
 
-    model = Model()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    for _ in range(6):
-        step(optimizer, loss_of(model, batch()))
+    model, optimizer = with_optimizer(Model())
+    steps(model, optimizer, 6)
 
 
 def zero_grad_not_called(fault):
     """The brackets are missing."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for _ in range(6):
         optimizer.zero_grad if fault else optimizer.zero_grad()
         loss_of(model, batch()).backward()
@@ -237,8 +216,7 @@ def zero_grad_not_called(fault):
 
 def train_not_called(fault):
     """The brackets are missing after an evaluation."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for i in range(8):
         step(optimizer, loss_of(model, batch()))
         if i == AT:

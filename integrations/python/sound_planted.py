@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import optim_test_tools as ott
-from sound_common import AT, ConvNet, Language, Net, batch, images, loader, loss_of, start_observation
+from sound_common import AT, ConvNet, Language, Net, batch, images, learn, loader, loss_of, start_observation, train, with_optimizer
 
 
 def classifier(fault, iterations=8):
@@ -93,12 +93,8 @@ class Broken(Net):
 
 
 def detached(fault):
-    model = Broken(fault)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    for _ in range(5):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
-        optimizer.step()
+    model, optimizer = with_optimizer(Broken(fault), torch.optim.AdamW)
+    train(model, optimizer, 5)
 
 
 def unregistered(fault):
@@ -116,8 +112,7 @@ def unregistered(fault):
                 x = layer(x).relu()
             return self.head(x)
 
-    model = Stack()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Stack(), torch.optim.Adam)
     for _ in range(5):
         optimizer.zero_grad(set_to_none=False)
         loss_of(model, batch()).backward()
@@ -125,8 +120,7 @@ def unregistered(fault):
 
 
 def convolution(fault):
-    model = ConvNet()
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    model, optimizer = with_optimizer(ConvNet(), torch.optim.Adam)
     for i in range(6):
         model.train()
         if fault and i >= AT:
@@ -154,8 +148,7 @@ def gan(fault, critics=1):
 
 
 def language(fault):
-    model = Language()
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    model, optimizer = with_optimizer(Language(), torch.optim.AdamW)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda i: min(i / 4, 1))  # from 0
     for i in range(8):
         if fault == "untied" and i == AT:
@@ -174,8 +167,7 @@ def language(fault):
 
 def frozen(fault):
     """A part is frozen in the middle of a training."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    model, optimizer = with_optimizer(Net(), momentum=0.9)
     for i in range(7):
         optimizer.zero_grad(set_to_none=not fault)
         if i == AT:
@@ -201,8 +193,7 @@ def lbfgs(fault):
 
 
 def accumulation(fault):
-    model = Net()
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.AdamW)
     for i in range(18):
         (loss_of(model, batch()) / 3).backward()
         if i % 3 == 2:
@@ -213,8 +204,7 @@ def accumulation(fault):
 
 
 def scaled(fault):
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     for i in range(6):
         optimizer.zero_grad()
@@ -229,8 +219,7 @@ def scaled(fault):
 
 
 def scaled_simply(fault):
-    model = Net()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.Adam)
     scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
     for i in range(6):
         with torch.autocast("cpu", torch.bfloat16):
@@ -256,8 +245,7 @@ def autocast(fault):
         def forward(self, x):
             return self.head(self.body(x))
 
-    model = Cast()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Cast())
     for _ in range(5):
         optimizer.zero_grad()
         with torch.autocast("cpu", torch.bfloat16):
@@ -271,22 +259,16 @@ def recreated(fault):
     model = Net()
     for _ in range(6 if fault else 2):
         optimizer = torch.optim.Adam(model.parameters())
-        for _ in range(1 if fault else 4):
-            optimizer.zero_grad()
-            loss_of(model, batch()).backward()
-            optimizer.step()
+        train(model, optimizer, 1 if fault else 4)
 
 
 def epochs(fault):
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 4)
     data = loader(shuffle=fault != "restarted")
     for _ in range(24 if fault == "restarted" else 4):
         for x, y in [next(iter(data))] if fault == "restarted" else data:
-            optimizer.zero_grad()
-            F.cross_entropy(model(x), y).backward()
-            optimizer.step()
+            learn(model, optimizer, (x, y))
         if not fault:
             schedule.step()
         if fault == "restarted":
@@ -299,8 +281,7 @@ def epochs(fault):
 
 
 def resumed(fault):
-    model = Net()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.Adam)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
     path = os.path.join(tempfile.mkdtemp(), "checkpoint.pt")
     for p in model.parameters():
@@ -311,8 +292,7 @@ def resumed(fault):
         schedule.step()
     torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "schedule": schedule.state_dict()}, path)
     start_observation()
-    model = Net()
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3 if fault == "fine_tuned" else 1e-3)
+    model, optimizer = with_optimizer(Net(), torch.optim.Adam, 3e-3 if fault == "fine_tuned" else 1e-3)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
     checkpoint = torch.load(path, weights_only=False)
     shutil.rmtree(os.path.dirname(path))
@@ -324,9 +304,7 @@ def resumed(fault):
     for _ in range(5 if fault == "schedule_ahead" else 0):
         schedule.step()
     for _ in range(4):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
-        optimizer.step()
+        learn(model, optimizer, batch())
         schedule.step()
 
 

@@ -3,17 +3,15 @@
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.nn import functional as F
 
-from sound_common import AT, ConvNet, Net, batch, images, loss_of
+from sound_common import AT, ConvNet, Net, batch, images, learn, loss_of, train, with_optimizer, wrapped
 
 
 def ddp(fault, rank, culprit, variant=""):
     torch.manual_seed(5)
     model = ConvNet() if variant == "conv" else Net()
     inner = model
-    model = nn.parallel.DistributedDataParallel(model)
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    model, optimizer = with_optimizer(nn.parallel.DistributedDataParallel(model), torch.optim.AdamW)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 3)
     torch.manual_seed(5 if fault == "same_seed" else 50 + rank)
     mine = rank == culprit
@@ -97,10 +95,7 @@ def ddp_averaged_twice(fault, rank, culprit):
 
 def ddp_local(fault, rank, culprit):
     """Local SGD: gradients stay, and parameters are averaged in every fourth step."""
-    torch.manual_seed(5)
-    model = nn.parallel.DistributedDataParallel(Net())
-    optimizer = torch.optim.AdamW(model.parameters())
-    torch.manual_seed(50 + rank)
+    model, optimizer = with_optimizer(wrapped(rank=rank), torch.optim.AdamW)
     for i in range(12):
         optimizer.zero_grad()
         with model.no_sync():
@@ -117,18 +112,14 @@ def ddp_local(fault, rank, culprit):
 
 def ddp_moved(fault, rank, culprit):
     """PyTorch 104336: a conversion that replaces parameters takes the hooks away that reduce their gradients."""
-    torch.manual_seed(5)
-    model = nn.parallel.DistributedDataParallel(Net())
+    model = wrapped()
     if fault:
         torch.__future__.set_overwrite_module_params_on_conversion(True)
         model.double().float()
         torch.__future__.set_overwrite_module_params_on_conversion(False)
     optimizer = torch.optim.AdamW(model.parameters())
     torch.manual_seed(50 + rank)
-    for _ in range(6):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
-        optimizer.step()
+    train(model, optimizer, 6)
 
 
 def ddp_clipped(fault, rank, culprit):
@@ -150,8 +141,7 @@ def ddp_by_hand(fault, rank, culprit):
 def ddp_epochs(fault, rank, culprit):
     from torch.utils.data.distributed import DistributedSampler
 
-    torch.manual_seed(5)
-    model = nn.parallel.DistributedDataParallel(Net())
+    model = wrapped()
     data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
     sampler = DistributedSampler(data)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -159,9 +149,7 @@ def ddp_epochs(fault, rank, culprit):
         if not fault:
             sampler.set_epoch(epoch)
         for x, y in torch.utils.data.DataLoader(data, 2, sampler=sampler):
-            optimizer.zero_grad()
-            F.cross_entropy(model(x), y).backward()
-            optimizer.step()
+            learn(model, optimizer, (x, y))
 
 
 def fsdp(fault, rank, culprit):

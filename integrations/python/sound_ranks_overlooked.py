@@ -5,14 +5,13 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
-from sound_common import AT, Net, batch, loader, loss_of, step
-from sound_more_ranks import Divided, average, wrapped
+from sound_common import AT, Net, batch, begun_alike, loader, loss_of, step, steps, with_optimizer, wrapped
+from sound_more_ranks import Divided, average
 
 
 def drawn_by_one(fault, rank, culprit):
     """Megatron-DeepSpeed 276: the rank that reads the data draws a seed for it, and others that drop with it do not."""
-    model = Divided(rank, 0.5)
-    optimizer = torch.optim.SGD(model.parameters(), 1e-2)
+    model, optimizer = with_optimizer(Divided(rank, 0.5), torch.optim.SGD, 1e-2)
     data = torch.Generator().manual_seed(90)
     torch.manual_seed(90)
     for _ in range(6):
@@ -32,8 +31,7 @@ def head_replaced(fault, rank, culprit):
         model.module.head = nn.Linear(16, 4)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     torch.manual_seed(50 + rank)
-    for _ in range(6):
-        step(optimizer, loss_of(model, batch()))
+    steps(model, optimizer, 6)
 
 
 def unfrozen_when_wrapped(fault, rank, culprit):
@@ -41,8 +39,7 @@ def unfrozen_when_wrapped(fault, rank, culprit):
     torch.manual_seed(5)
     inner = Net()
     inner.body.requires_grad_(False)
-    model = nn.parallel.DistributedDataParallel(inner)
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(nn.parallel.DistributedDataParallel(inner))
     torch.manual_seed(50 + rank)
     for i in range(8):
         if i == AT:
@@ -54,9 +51,7 @@ def unfrozen_when_wrapped(fault, rank, culprit):
 
 def last_not_reduced(fault, rank, culprit):
     """The first micro batch is reduced, and the last one is within no_sync()."""
-    model = wrapped()
-    optimizer = torch.optim.AdamW(model.parameters())
-    torch.manual_seed(50 + rank)
+    model, optimizer = with_optimizer(wrapped(rank=rank), torch.optim.AdamW)
     for _ in range(6):
         optimizer.zero_grad()
         if fault:
@@ -70,8 +65,7 @@ def last_not_reduced(fault, rank, culprit):
 
 def plateau_of_one(fault, rank, culprit):
     """A schedule follows the loss of each rank's own evaluation, and lowers the rate on one of them alone."""
-    model = wrapped()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(wrapped())
     schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
     torch.manual_seed(50 + rank)
     for i in range(8):
@@ -84,9 +78,7 @@ def plateau_of_one(fault, rank, culprit):
 
 def skipped_by_one(fault, rank, culprit):
     """A rank leaves a step out because its own loss is high."""
-    model = wrapped()
-    optimizer = torch.optim.AdamW(model.parameters())
-    torch.manual_seed(50 + rank)
+    model, optimizer = with_optimizer(wrapped(rank=rank), torch.optim.AdamW)
     for i in range(8):
         optimizer.zero_grad()
         loss_of(model, batch()).backward()
@@ -97,8 +89,7 @@ def skipped_by_one(fault, rank, culprit):
 def began_apart(fault, rank, culprit):
     """Gradients are averaged by hand, and each rank drew weights of its own."""
     torch.manual_seed(5 + (rank if fault else 0))
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     torch.manual_seed(50 + rank)
     for _ in range(6):
         optimizer.zero_grad()
@@ -109,10 +100,7 @@ def began_apart(fault, rank, culprit):
 
 def averaged_by_hand_but_one(fault, rank, culprit):
     """One rank adds to its gradients after they were averaged by hand."""
-    torch.manual_seed(5)
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    torch.manual_seed(50 + rank)
+    model, optimizer = with_optimizer(begun_alike(rank))
     for i in range(8):
         optimizer.zero_grad()
         loss_of(model, batch()).backward()
@@ -125,8 +113,7 @@ def averaged_by_hand_but_one(fault, rank, culprit):
 def exchanged(fault, rank, culprit):
     """Experts of several ranks exchange as many rows with all of them, as DeepSpeed 5794 wants it."""
     torch.manual_seed(5)
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     size = dist.get_world_size()
     for _ in range(6):
         step(optimizer, loss_of(model, batch()))
@@ -170,9 +157,7 @@ def reduced_one_by_one(fault, rank, culprit):
 
 def views_of_buckets(fault, rank, culprit):
     """DistributedDataParallel with gradients that are views of its buckets, and a graph that stays."""
-    model = wrapped(gradient_as_bucket_view=True, static_graph=True)
-    optimizer = torch.optim.AdamW(model.parameters())
-    torch.manual_seed(50 + rank)
+    model, optimizer = with_optimizer(wrapped(gradient_as_bucket_view=True, static_graph=True, rank=rank), torch.optim.AdamW)
     for x, y in loader(32, shuffle=True):
         optimizer.zero_grad(set_to_none=False)
         F.cross_entropy(model(x), y).backward()
@@ -201,8 +186,7 @@ def two_meshes(fault, rank, culprit):
 def statistics_shared(fault, rank, culprit):
     """Each rank has a model of its own; ranks add up the sizes of their gradients, and one gradient to look at."""
     torch.manual_seed(50 + rank)
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net())
     for _ in range(6):
         optimizer.zero_grad()
         loss_of(model, batch()).backward()
@@ -214,10 +198,7 @@ def statistics_shared(fault, rank, culprit):
 
 def stepped_in_parts(fault, rank, culprit):
     """Gradients are added up by hand; each rank steps with a part of the parameters and sends it to the others."""
-    torch.manual_seed(5)
-    model = Net()
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
-    torch.manual_seed(50 + rank)
+    model, optimizer = with_optimizer(begun_alike(rank), torch.optim.AdamW, 1e-2)
     for _ in range(6):
         optimizer.zero_grad()
         loss_of(model, batch()).backward()

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
 
-from sound_common import ConvNet, Net, batch, images, loader, loss_of, step
+from sound_common import ConvNet, Net, batch, images, loader, loss_of, step, steps, with_optimizer
 
 
 def averaged_weights(fault):
@@ -35,8 +35,7 @@ def averaged_weights(fault):
 
 def warmed_up(fault):
     """A chain of schedules, whose rate begins with 0."""
-    model = Net()
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    model, optimizer = with_optimizer(Net(), torch.optim.AdamW)
     schedulers = torch.optim.lr_scheduler
     warm = schedulers.LambdaLR(optimizer, lambda i: i / 3 if i < 3 else 1.0)
     schedule = schedulers.SequentialLR(optimizer, [warm, schedulers.CosineAnnealingLR(optimizer, 5)], [3])
@@ -69,8 +68,7 @@ def line_search(fault):
 
 def surgery(fault):
     """PCGrad: a backward pass for each task, gradients that are kept aside, projected and put back."""
-    model = Net(dropout=0)
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(dropout=0), torch.optim.Adam)
     for _ in range(6):
         kept = []
         for _ in range(2):
@@ -86,8 +84,7 @@ def surgery(fault):
 
 def sharpness(fault):
     """SAM: up to the worst point near by, a second gradient there, back, and a step."""
-    model = Net(dropout=0)
-    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    model, optimizer = with_optimizer(Net(dropout=0), momentum=0.9)
     for _ in range(6):
         data = batch()
         loss_of(model, data).backward()
@@ -146,8 +143,7 @@ def sharpness_as_optimizer(fault):
 
 def looking_ahead(fault):
     """Lookahead: slow weights that are mixed in every third step."""
-    model = Net()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.Adam)
     slow = [p.detach().clone() for p in model.parameters()]
     for i in range(9):
         step(optimizer, loss_of(model, batch()))
@@ -161,8 +157,7 @@ def learned_to_learn(fault):
     """MAML: a step within the graph, and a gradient through it."""
     from torch.func import functional_call
 
-    model = Net(dropout=0)
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(dropout=0), torch.optim.Adam)
     for _ in range(5):
         total = 0
         for _ in range(2):
@@ -191,8 +186,7 @@ def reptile(fault):
 
 def noisy(fault):
     """SGLD: noise is added to the parameters after each step, and to gradients before it."""
-    model = Net(dropout=0)
-    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    model, optimizer = with_optimizer(Net(dropout=0), torch.optim.SGD, 0.01)
     for _ in range(6):
         optimizer.zero_grad()
         loss_of(model, batch()).backward()
@@ -208,8 +202,7 @@ def per_sample(fault):
     """Private training: a gradient of each sample, by torch.func, clipped and added up."""
     from torch.func import functional_call, grad, vmap
 
-    model = Net(dropout=0)
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = with_optimizer(Net(dropout=0))
 
     def loss(weights, x, y):
         return F.cross_entropy(functional_call(model, weights, (x[None],)), y[None])
@@ -227,8 +220,7 @@ def per_sample(fault):
 def folds(fault):
     """Cross-validation: a new model and a new optimizer in each fold."""
     for _ in range(3):
-        model = Net()
-        optimizer = torch.optim.Adam(model.parameters())
+        model, optimizer = with_optimizer(Net(), torch.optim.Adam)
         schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
         for _ in range(3):
             for x, y in loader(16, shuffle=True):
@@ -242,24 +234,20 @@ def folds(fault):
 
 def tried_rates(fault):
     """A search for a rate: parameters and state go back where they were after each trial, then the training begins."""
-    model = Net()
-    optimizer = torch.optim.Adam(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.Adam)
     begin = copy.deepcopy(model.state_dict()), copy.deepcopy(optimizer.state_dict())
     for rate in (1e-5, 1e-3, 1e-1):
         for group in optimizer.param_groups:
             group["lr"] = rate
-        for _ in range(3):
-            step(optimizer, loss_of(model, batch()))
+        steps(model, optimizer, 3)
         model.load_state_dict(begin[0])
         optimizer.load_state_dict(copy.deepcopy(begin[1]))
-    for _ in range(5):
-        step(optimizer, loss_of(model, batch()))
+    steps(model, optimizer, 5)
 
 
 def best_so_far(fault):
     """The best parameters come back at the end, and are trained a little more with a smaller rate."""
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    model, optimizer = with_optimizer(Net(), momentum=0.9)
     best = copy.deepcopy(model.state_dict())
     for i in range(9):
         step(optimizer, loss_of(model, batch()))
@@ -272,8 +260,7 @@ def best_so_far(fault):
 
 def uneven_accumulation(fault):
     """The last group of an epoch has fewer micro batches."""
-    model = Net()
-    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer = with_optimizer(Net(), torch.optim.AdamW)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, total_steps=20)
     for _ in range(3):
         batches = list(loader(28, shuffle=True))
