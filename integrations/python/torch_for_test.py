@@ -46,6 +46,13 @@ def make(recompute=None, **ddp):
     return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
 
+def make_alone(kind=Block, seed=3):
+    """Returns a model that each rank trains for itself, and its optimizer."""
+    torch.manual_seed(seed)
+    model = kind()
+    return model, torch.optim.SGD(model.parameters(), lr=0.1)
+
+
 def batches(number, workers=0):
     data = torch.utils.data.TensorDataset(torch.randn(number * 4, 16), torch.randint(4, (number * 4,)))
     return torch.utils.data.DataLoader(data, batch_size=4, num_workers=workers, shuffle=True)
@@ -62,13 +69,23 @@ def loss_of(model, batch):
     return nn.functional.cross_entropy(model(x), y)
 
 
-def learn(model, optimizer, number, max_norm=None):
-    for batch in batches(number):
-        optimizer.zero_grad()
-        loss_of(model, batch).backward()
-        if max_norm is not None:
-            nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-        optimizer.step()
+def learn_one(model, optimizer, batch, max_norm=None):
+    optimizer.zero_grad()
+    loss_of(model, batch).backward()
+    if max_norm is not None:
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+
+
+def learn(model, optimizer, number, max_norm=None, workers=0):
+    for batch in batches(number, workers):
+        learn_one(model, optimizer, batch, max_norm)
+
+
+def learned(model, optimizer, number, **options):
+    """Trains as learn() does, and returns what the model learned."""
+    learn(model, optimizer, number, **options)
+    return digest(model)
 
 
 def learn_by_closures(model, optimizer, iterations):
@@ -105,17 +122,30 @@ class Observed:
         ott.torch.finish()
         dist.barrier()
 
+    def path(self, *parts):
+        """Returns where a file of this rank lies."""
+        return os.path.join(self.dir, f"rank_{RANK:05d}", *parts)
+
+    def log(self):
+        """Returns the log of operations of this rank, as bytes."""
+        with open(self.path("op_log.bin"), "rb") as file:
+            return file.read()
+
+    def dumped(self, iteration=1, kind="numpy"):
+        """Returns the tensors that this rank dumped in the iteration."""
+        return ott.load_dump(self.path("dumps", str(iteration)), kind).tensors
+
     def measurements(self):
-        with open(os.path.join(self.dir, f"rank_{RANK:05d}", "stopwatch.json"), encoding="utf-8") as file:
+        with open(self.path("stopwatch.json"), encoding="utf-8") as file:
             stats = json.load(file)
         return int(stats["num_measured_iters"]), {m["name"]: int(m["per_interval"]["count"]) for m in stats["measurements"]}
 
-    def verdicts(self):
-        """Returns the lines of the cross-checks of this rank."""
+    def verdicts(self, rank=RANK):
+        """Returns the lines of the cross-checks of a rank."""
         lines = []
-        for path in glob.glob(os.path.join(self.dir, f"rank_{RANK:05d}", "cross_check.jsonl")):
+        for path in glob.glob(os.path.join(self.dir, f"rank_{rank:05d}", "cross_check.jsonl")):
             with open(path, encoding="utf-8") as file:
-                lines += file.readlines()
+                lines += map(json.loads, file)
         return lines
 
 
@@ -131,13 +161,13 @@ class ObservedTestCase(unittest.TestCase):
         self.assertEqual(measured, iterations)
         for measurement, count in counts.items():
             self.assertEqual(names.get(measurement.replace("__", "."), 0), count, (measurement, names))
-        self.assertTrue(os.path.getsize(os.path.join(observed.dir, f"rank_{RANK:05d}", "flight")) > 0)
+        self.assertTrue(os.path.getsize(observed.path("flight")) > 0)
         return observed
 
     def check_sound(self, name, train, iterations, config=None, **counts):
         observed = self.check(name, train, iterations, config, **counts)
         self.assertEqual(ott._ott.describe_unsound(observed.dir), "")
-        with open(os.path.join(observed.dir, f"rank_{RANK:05d}", "sound.json"), encoding="utf-8") as file:
+        with open(observed.path("sound.json"), encoding="utf-8") as file:
             self.assertNotIn("the checks ended in iteration", file.read())
         return observed
 

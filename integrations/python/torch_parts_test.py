@@ -12,7 +12,7 @@ import numpy
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch_for_test import DIRECTORY, RANK, Block, Observed, batches, loss_of, main
+from torch_for_test import DIRECTORY, RANK, Block, Observed, batches, learn_one, main
 
 from optim_test_tools.torch import _checkpoints, _collectives, _hooks, _job, _loaders, _modules, _operations, _sound_record, _sound_training, _state, _steps
 from optim_test_tools.torch._observer import Observer
@@ -277,10 +277,7 @@ class PartsTest(unittest.TestCase):
                 model = Block()
                 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
                 for x, y in batches(2):
-                    optimizer.zero_grad()
-                    loss_of(model, (x + torch.empty(4, 16).normal_(), y)).backward()
-                    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                    optimizer.step()
+                    learn_one(model, optimizer, (x + torch.empty(4, 16).normal_(), y), 1.0)
             return [(name, phase, len(inputs)) for name, _, _, phase, _, _, inputs in (call[0] for call in told.Operation.call_args_list)]
 
         found = logged("log", sound={"off": True})

@@ -9,7 +9,8 @@ import unittest.mock
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch_for_test import DIRECTORY, IS_2, RANK, WORLD, Block, ObservedTestCase, batches, digest, learn, loss_of, main, make, reduce_nothing
+from torch_for_test import DIRECTORY, IS_2, RANK, WORLD, Block, ObservedTestCase, batches, digest, learn, learn_one, learned, loss_of, main
+from torch_for_test import make, make_alone, reduce_nothing
 
 import optim_test_tools as ott
 from optim_test_tools import _ott
@@ -20,9 +21,7 @@ from optim_test_tools.torch import _hooks
 class RanksTest(ObservedTestCase):
     def test_every_collective_is_measured_with_its_group(self):
         def train():
-            torch.manual_seed(7)
-            model = Block()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model, optimizer = make_alone(Block, 7)
             alone = [dist.new_group([rank]) for rank in range(WORLD)][RANK]
             for batch in batches(3):
                 optimizer.zero_grad()
@@ -68,14 +67,13 @@ class RanksTest(ObservedTestCase):
             fully_shard(model)
             torch.manual_seed(20 + RANK)
             optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-            learn(model, optimizer, 3, max_norm=1.0)
-            return digest(model)
+            return learned(model, optimizer, 3, max_norm=1.0)
 
         observed = self.check("fsdp2", train, 3, config={"dump": {"iterations": {"list": [1]}}}, forward=3, backward=3)
         _, names = observed.measurements()
         self.assertTrue(any("all_gather" in name for name in names), names)
         self.assertTrue(any("reduce_scatter" in name for name in names), names)
-        self.assertEqual([json.loads(verdict)["mode"] for verdict in observed.verdicts()], ["REPLICAS", "DISTINCT"])
+        self.assertEqual([verdict["mode"] for verdict in observed.verdicts()], ["REPLICAS", "DISTINCT"])
 
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no FSDP2")
     def test_distributed_checkpoints(self):
@@ -88,9 +86,7 @@ class RanksTest(ObservedTestCase):
             model = fully_shard(Block())
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             for i, batch in enumerate(batches(4)):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+                learn_one(model, optimizer, batch)
                 if i % 2:
                     path = os.path.join(DIRECTORY, f"distributed_checkpoint{i}")
                     dcp.save(get_model_state_dict(model), checkpoint_id=path)
@@ -128,15 +124,14 @@ class RanksTest(ObservedTestCase):
         def train():
             model, optimizer = make()
             model.register_comm_hook(model.process_group, hook)
-            learn(model, optimizer, 3)
-            return digest(model)
+            return learned(model, optimizer, 3)
 
         self.check("own_hook", train, 3, dist__gradients=3)
         self.assertEqual(len(seen), 6)
 
     def check_replicas(self, observed):
         """What is compared is equal, and nothing else is found."""
-        verdicts = [json.loads(verdict) for verdict in observed.verdicts()]
+        verdicts = observed.verdicts()
         self.assertEqual([verdict["outcome"] for verdict in verdicts if verdict["mode"] == "REPLICAS"], ["BITWISE_EQUAL"])
         self.assertEqual(ott._ott.describe_unsound(observed.dir), "")
 
@@ -144,8 +139,7 @@ class RanksTest(ObservedTestCase):
         def train():
             model, optimizer = make()
             model.register_comm_hook(None, reduce_nothing)
-            learn(model, optimizer, 3, max_norm=0.1)
-            return digest(model)
+            return learned(model, optimizer, 3, max_norm=0.1)
 
         self.check_replicas(self.check("local_steps", train, 3))
 
@@ -159,10 +153,7 @@ class RanksTest(ObservedTestCase):
             leave_alone(model, ["head.weight", "head.bias"])
             wrapped = nn.parallel.DistributedDataParallel(model)
             optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
-            for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(wrapped, batch).backward()
-                optimizer.step()
+            learn(wrapped, optimizer, 3)
             return digest(model)
 
         self.check_replicas(self.check("experts", train, 3))
@@ -178,8 +169,7 @@ class RanksTest(ObservedTestCase):
             mesh = init_device_mesh("cpu", (WORLD,))
             parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            learn(model, optimizer, 3)
-            return digest(model)
+            return learned(model, optimizer, 3)
 
         every = {"op_log": {"iterations": {"every": 1}}}
         with unittest.mock.patch.object(_ott, "Operation", wraps=_ott.Operation) as operations:
@@ -222,8 +212,7 @@ class RanksTest(ObservedTestCase):
         with open(os.path.join(observed.dir, "run.json"), encoding="utf-8") as file:
             self.assertEqual(json.load(file)["config"]["stopwatch"]["work_differs_along"], ["pipeline"])
         self.assertIn(True, learning)
-        with open(os.path.join(observed.dir, f"rank_{RANK:05d}", "op_log.bin"), "rb") as file:
-            log = file.read()
+        log = observed.log()
         self.assertIn(b"digamma", log)
         self.assertNotIn(b"erfinv", log)  # of memory that holds anything
 

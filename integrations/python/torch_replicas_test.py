@@ -13,8 +13,8 @@ import torch
 import torch.distributed as dist
 import torch.distributed.algorithms.ddp_comm_hooks.default_hooks
 from torch import nn
-from torch_for_test import IS_2, RANK, WORLD, Block, Observed, ObservedTestCase, batches, digest, learn, learn_by_closures, loss_of, main, make
-from torch_for_test import reduce_nothing
+from torch_for_test import IS_2, RANK, WORLD, Block, Observed, ObservedTestCase, batches, digest, learn, learn_by_closures, learn_one, learned, loss_of, main
+from torch_for_test import make, make_alone, reduce_nothing
 
 import optim_test_tools as ott
 from optim_test_tools.torch import _job, _sound_training
@@ -23,7 +23,7 @@ from optim_test_tools.torch import _job, _sound_training
 class ReplicasTest(ObservedTestCase):
     def assert_compared(self, observed, times=1):
         """Replicas were compared so often, and so were the batches of ranks."""
-        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
+        outcomes = [verdict["outcome"] for verdict in observed.verdicts()]
         self.assertEqual(outcomes, times * ["BITWISE_EQUAL", "ALL_DISTINCT"])
 
     def check_every(self, name, train, replicated, distinct="data.*", **counts):
@@ -41,8 +41,7 @@ class ReplicasTest(ObservedTestCase):
             model.register_comm_hook(model.process_group, hook)
             loss.backward()
             optimizer.step()
-            learn(model, optimizer, 3)
-            return digest(model)
+            return learned(model, optimizer, 3)
 
         self.check_sound("late_hook", train, 4, dist__gradients=4)
 
@@ -69,8 +68,7 @@ class ReplicasTest(ObservedTestCase):
             model.register_comm_hook(None, hook)
             if loss is not None:
                 loss.backward()
-            learn(model, optimizer, 3)
-            return digest(model)
+            return learned(model, optimizer, 3)
 
         self.check_sound("callbacks", lambda: train(False), 3, dist__gradients=3)
         self.check_sound("late_callbacks", lambda: train(True), 3, dist__gradients=4)
@@ -83,8 +81,7 @@ class ReplicasTest(ObservedTestCase):
             model, optimizer = make()
             with self.assertRaisesRegex(ValueError, "bucket annotation"):
                 model.register_comm_hook(None, hook)
-            learn(model, optimizer, 3)
-            return digest(model)
+            return learned(model, optimizer, 3)
 
         self.check_sound("refused_hook", train, 3)
 
@@ -96,8 +93,7 @@ class ReplicasTest(ObservedTestCase):
             torch.manual_seed(3)
             model = replicate(Block())
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            learn(model, optimizer, 3)
-            return digest(model)
+            return learned(model, optimizer, 3)
 
         self.check_sound("replicated", train, 3, dist__gradients=3)
 
@@ -116,9 +112,7 @@ class ReplicasTest(ObservedTestCase):
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             torch.manual_seed(10 + RANK)
             for rows in (4, 5, 6):
-                optimizer.zero_grad()
-                loss_of(model, (torch.rand(rows, 16).to_sparse(), torch.randint(4, (rows,)))).backward()
-                optimizer.step()
+                learn_one(model, optimizer, (torch.rand(rows, 16).to_sparse(), torch.randint(4, (rows,))))
             return digest(model)
 
         self.check_sound("sparse_batches", train, 3)
@@ -133,9 +127,7 @@ class ReplicasTest(ObservedTestCase):
                 return self.head(self.embedding(x.values().long() if x.is_nested else x.long(), torch.tensor([0, 2])))
 
         def train():
-            torch.manual_seed(3)
-            model = Bags()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model, optimizer = make_alone(Bags)
             torch.manual_seed(10 + RANK)
             for _ in range(3):
                 rows = 20 * torch.rand(5)
@@ -154,10 +146,7 @@ class ReplicasTest(ObservedTestCase):
         def train():
             model, optimizer = make()
             with model.join(divide_by_initial_world_size=False):
-                for batch in batches(3 + RANK):
-                    optimizer.zero_grad()
-                    loss_of(model, batch).backward()
-                    optimizer.step()
+                learn(model, optimizer, 3 + RANK)
             return digest(model)
 
         self.check_sound("joined", train, 3 + RANK)
@@ -244,9 +233,7 @@ class ReplicasTest(ObservedTestCase):
             hooked.register_comm_hook(None, dist.algorithms.ddp_comm_hooks.default_hooks.fp16_compress_hook)
             for batch in batches(3):
                 for part, steps in ((model, optimizer), (hooked, its)):
-                    steps.zero_grad()
-                    loss_of(part, batch).backward()
-                    steps.step()
+                    learn_one(part, steps, batch)
             saved = io.BytesIO()
             torch.save([model, hooked], saved)
             return digest(model, copy.deepcopy(model), copy.deepcopy(hooked)), b"optim_test_tools" in saved.getvalue()
@@ -260,15 +247,10 @@ class ReplicasTest(ObservedTestCase):
             model.register_comm_hook(None, reduce_nothing)
             loss.backward()
             optimizer.step()
-            for batch in batches(100):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                nn.utils.clip_grad_norm_(model.parameters(), 0.1)
-                optimizer.step()
-            return digest(model)
+            return learned(model, optimizer, 100, max_norm=0.1)
 
         observed = self.check_sound("late_local_steps", train, 101)
-        outcomes = [json.loads(verdict)["outcome"] for verdict in observed.verdicts()]
+        outcomes = [verdict["outcome"] for verdict in observed.verdicts()]
         self.assertEqual(outcomes, ["NOT_COMPARED", "ALL_DISTINCT"] * 2)
 
     def test_a_distributed_module_may_be_a_part_of_the_model(self):
@@ -315,8 +297,7 @@ class ReplicasTest(ObservedTestCase):
             model, optimizer = make(gradient_as_bucket_view=True)
             model.eval()
             model.module.train()
-            learn(model, optimizer, 3)
-            return digest(model)
+            return learned(model, optimizer, 3)
 
         observed = self.check_sound("in_eval_mode", train, 3, dist__gradients=3)  # by a hook, as 2 is a power of 2
         self.assert_compared(observed)
@@ -355,15 +336,12 @@ class ReplicasTest(ObservedTestCase):
             its = torch.optim.SGD(own.parameters(), lr=0.1)
             for batch in batches(3):
                 for part, steps in ((model, optimizer), (own, its)):
-                    steps.zero_grad()
-                    loss_of(part, batch).backward()
-                    nn.utils.clip_grad_norm_(part.parameters(), 0.1)
-                    steps.step()
+                    learn_one(part, steps, batch, 0.1)
             return digest(model, own)
 
         every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["state.*"]}}
         observed = self.check_sound("of_its_own", train, 3, every)
-        self.assertEqual({json.loads(verdict)["outcome"] for verdict in observed.verdicts()}, {"BITWISE_EQUAL"})
+        self.assertEqual({verdict["outcome"] for verdict in observed.verdicts()}, {"BITWISE_EQUAL"})
 
     def test_a_check_that_says_only_when_looks_at_what_replicas_share(self):
         def train():
@@ -392,12 +370,10 @@ class ReplicasTest(ObservedTestCase):
             model, optimizer = make()
             for i, batch in enumerate(batches(3)):
                 optimizer.param_groups[0]["lr"] = 0.05 if i == 1 and RANK == 1 else 0.1
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+                learn_one(model, optimizer, batch)
 
         observed = self.check("rates", train, 3, {"cross_check": {"iterations": {"every": 2}, "replicated": ["state.*"]}})
-        first, second = map(json.loads, observed.verdicts())
+        first, second = observed.verdicts()
         self.assertEqual(first["outcome"], "BITWISE_EQUAL")
         self.assertIn("state.learning_rates_so_far", json.dumps(second))
 
@@ -439,9 +415,7 @@ class ReplicasTest(ObservedTestCase):
                     loss_of(model.module, batch)
                     loss_of(nn.Linear(16, 4), batch)  # a model of metrics
                     model.train()
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+                learn_one(model, optimizer, batch)
             return digest(model)
 
         self.check_every("evaluates", train, ["state.*"])
@@ -454,12 +428,8 @@ class ReplicasTest(ObservedTestCase):
             for i, batch in enumerate(batches(4)):
                 if i == 0 and RANK == 0:
                     loss_of(nn.Linear(16, 4), batch)  # a model of metrics
-                its.zero_grad()
-                loss_of(own, batch).backward()
-                its.step()
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+                learn_one(own, its, batch)
+                learn_one(model, optimizer, batch)
             return digest(model, own)
 
         self.assert_compared(self.check_sound("of_one_rank", train, 4))
@@ -471,12 +441,8 @@ class ReplicasTest(ObservedTestCase):
             its = torch.optim.SGD(own.parameters(), lr=0.1)
             for i, batch in enumerate(batches(4)):
                 if RANK == 0 and i != 2:
-                    its.zero_grad()
-                    loss_of(own, batch).backward()
-                    its.step()
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+                    learn_one(own, its, batch)
+                learn_one(model, optimizer, batch)
             return digest(model, own)
 
         self.check_every("probe", train, ["state.*", "parameters.head.*"], "local_grads.*", dist__gradients=4)

@@ -14,7 +14,8 @@ import unittest.mock
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch_for_test import DIRECTORY, IS_2, RANK, WORLD, Block, Observed, ObservedTestCase, batches, digest, learn, learn_by_closures, loss_of, main, make
+from torch_for_test import DIRECTORY, IS_2, RANK, WORLD, Block, Observed, ObservedTestCase, batches, digest, learn, learn_by_closures, learn_one, learned
+from torch_for_test import loss_of, main, make
 
 import optim_test_tools as ott
 from optim_test_tools.torch import _collectives
@@ -25,10 +26,7 @@ class TorchTest(ObservedTestCase):
         def train():
             model, optimizer = make()
             for i, batch in enumerate(batches(5)):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-                optimizer.step()
+                learn_one(model, optimizer, batch, 0.5)
                 if i == 2:
                     model.eval()
                     with torch.no_grad():
@@ -52,9 +50,7 @@ class TorchTest(ObservedTestCase):
             loader = torch.utils.data.DataLoader(Looked(*(torch.cat(part) for part in zip(*batches(5)))), batch_size=4)
             steps = 0
             for batch in loader:
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+                learn_one(model, optimizer, batch)
                 steps += 1
                 with torch.no_grad():
                     model.module(next(iter(loader))[0])
@@ -89,9 +85,7 @@ class TorchTest(ObservedTestCase):
                 model, optimizer = make(reentrant, find_unused_parameters=False)
                 for batch in batches(3):
                     x = batch[0].requires_grad_()
-                    optimizer.zero_grad()
-                    loss_of(model, (x, batch[1])).backward()
-                    optimizer.step()
+                    learn_one(model, optimizer, (x, batch[1]))
                 return digest(model)
 
             self.check(f"recomputation{reentrant}", train, 3, forward=3, backward=3)
@@ -172,21 +166,12 @@ class TorchTest(ObservedTestCase):
             torch.manual_seed(16)
             model = nn.Sequential(torch.jit.script(nn.Linear(16, 8)), nn.Linear(8, 4))
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            learn(model, optimizer, 5)
-            return digest(model)
+            return learned(model, optimizer, 5)
 
         self.check("other_kinds", train, 5, forward=5, backward=5, optimizer=5)
 
     def test_workers_of_a_loader(self):
-        def train():
-            model, optimizer = make()
-            for batch in batches(4, workers=1):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
-            return digest(model)
-
-        self.check("workers", train, 4, forward=4)
+        self.check("workers", lambda: learned(*make(), 4, workers=1), 4, forward=4)
 
     def test_an_iteration_ends_with_the_last_of_several_optimizers(self):
         def train():
@@ -195,14 +180,12 @@ class TorchTest(ObservedTestCase):
             optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (first, second)]
             for batch in batches(4):
                 for model, optimizer in zip((first, second), optimizers):
-                    optimizer.zero_grad()
-                    loss_of(model, batch).backward()
-                    optimizer.step()
+                    learn_one(model, optimizer, batch)
             return digest(first, second)
 
         # The first iteration ends as a second training pass begins, and has the first optimizer alone.
         observed = self.check("several", train, 5, config={"dump": {"iterations": {"list": [1]}}}, optimizer=8)
-        tensors = ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", "1"), "numpy").tensors
+        tensors = observed.dumped()
         self.assertIn("Block.head.weight", tensors["parameters"])
         self.assertIn("head.weight", tensors["parameters"])
 
@@ -227,9 +210,7 @@ class TorchTest(ObservedTestCase):
             return digest(model)
 
         observed = self.check("mixed", train, 4, config={"dump": {"iterations": {"list": [1, 2]}}}, backward=4)
-        state = [
-            ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", i), "numpy").tensors["state"] for i in "12"
-        ]
+        state = [observed.dumped(i)["state"] for i in (1, 2)]
         # An iteration ends before update().
         if IS_2:
             self.assertEqual([float(s["scaler"]["0.scale"]) for s in state], [2.0**10, 2.0**9])
@@ -240,9 +221,7 @@ class TorchTest(ObservedTestCase):
             for i, batch in enumerate(batches(3)):
                 if i == 2 and RANK == 1:
                     optimizer.param_groups[0]["lr"] = 0.05
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+                learn_one(model, optimizer, batch)
             return None
 
         config = {
@@ -250,7 +229,7 @@ class TorchTest(ObservedTestCase):
             "cross_check": {"iterations": {}, "replicated": ["state.*", "parameters.*"], "distinct": ["data.*"]},
         }
         observed = self.check("state", train, 3, config=config)
-        tensors = ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", "1"), "numpy").tensors
+        tensors = observed.dumped()
         self.assertEqual(float(tensors["state"]["options"]["SGD.0.lr"]), 0.1)
         self.assertTrue(tensors["state"]["training"]["inner.2"])
         self.assertEqual(int(tensors["state"]["counts"]["reductions"]), 2)
@@ -260,10 +239,7 @@ class TorchTest(ObservedTestCase):
             self.assertIn(name, tensors["parameters"])
         self.assertEqual(list(tensors["rng"]), ["torch"])  # nothing drew from Python's
         self.assertIn("0", tensors["loss"])
-        verdicts = []
-        for path in glob.glob(os.path.join(observed.dir, "rank_00000", "cross_check.jsonl")):
-            with open(path, encoding="utf-8") as file:
-                verdicts = [json.loads(line) for line in file]
+        verdicts = observed.verdicts(0)
         wrong = [v for v in verdicts if "DIFFER" in v["outcome"]]
         self.assertEqual({int(v["iteration"]) for v in wrong}, {2}, verdicts)
         self.assertIn("state.options.SGD.0.lr", json.dumps(wrong))
@@ -284,9 +260,7 @@ class TorchTest(ObservedTestCase):
                 # DistributedDataParallel itself waits for all as the second forward pass begins, and tells nobody.
                 if i == 2 and RANK == 1 and os.path.exists(directory):
                     wait_for_the_verdict()
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+                learn_one(model, optimizer, batch)
             return digest(model)
 
         self.check("hang", train, 4, config={"hang": {"after_seconds": 1}})
@@ -303,12 +277,10 @@ class TorchTest(ObservedTestCase):
             learn(model, optimizer, 1)
             torch._foreach_mul([torch.ones(1) for _ in range(10)], 2)
             torch.empty(0).set_(torch.ones(1))
-            learn(model, optimizer, 1)
-            return digest(model)
+            return learned(model, optimizer, 1)
 
         observed = self.check("operations", train, 2, config={"op_log": {"iterations": {"list": [1]}}})
-        with open(os.path.join(observed.dir, f"rank_{RANK:05d}", "op_log.bin"), "rb") as file:
-            log = file.read()
+        log = observed.log()
         for word in (b"addmm", b"inner.0", b"head.weight", b"torch_test.py", b"reduce_gradient", b"input9", b"backward", b"batch"):
             self.assertIn(word, log)
         self.assertNotIn(b"set_", log)
@@ -352,12 +324,7 @@ class TorchTest(ObservedTestCase):
         self.check("compiled", train, 3, forward=6, backward=3)
 
     def test_modules_and_datasets_are_named_with_their_lines(self):
-        def train():
-            model, optimizer = make(False)
-            learn(model, optimizer, 5)
-            return digest(model)
-
-        observed = self.check("modules", train, 5)
+        observed = self.check("modules", lambda: learned(*make(False), 5), 5)
         _, names = observed.measurements()
         # From the fourth iteration on; recomputed passes do not count.
         names = {name: count for name, count in names.items() if count > 0}
@@ -372,15 +339,14 @@ class TorchTest(ObservedTestCase):
     def test_activations_and_gradients_before_their_reduction_are_dumped(self):
         def train():
             model, optimizer = make()
-            learn(model, optimizer, 2)
-            return digest(model)
+            return learned(model, optimizer, 2)
 
         alone = train()
         observed = Observed("activations", {"dump": {"iterations": {"list": [1]}}})
         ott.torch.observe(config=observed.config, activations="inner.*")
         self.assertEqual(alone, train())
         ott.torch.finish()
-        tensors = ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", "1"), "torch").tensors
+        tensors = observed.dumped(1, "torch")
         self.assertEqual(sorted(tensors["activations"]["inner"]), ["0", "1", "2"])
         rectified = tensors["activations"]["inner"]["0"]["0"].relu()
         self.assertTrue(torch.equal(tensors["activations"]["inner"]["1"]["0"], rectified))
@@ -422,9 +388,7 @@ class TorchTest(ObservedTestCase):
                     model.module(batch[0]).sum().backward()
                     os._exit(0)
                 self.assertEqual(os.waitpid(child, 0)[1], 0)
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+                learn_one(model, optimizer, batch)
             return digest(model)
 
         self.check("fork", train, 2, forward=2, optimizer=2)
@@ -448,8 +412,7 @@ class TorchTest(ObservedTestCase):
 
         every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["parameters.*", "grads.*"], "distinct": ["data.*"]}}
         observed = self.check("critic", train, 5, every, forward=16, backward=8)
-        with open(os.path.join(observed.dir, "rank_00000", "cross_check.jsonl"), encoding="utf-8") as file:
-            self.assertEqual(len(file.readlines()) if RANK == 0 else 10, 10)  # of replicas and of data, in each iteration
+        self.assertEqual(len(observed.verdicts(0)), 10)  # of replicas and of data, in each iteration
 
 
 if __name__ == "__main__":

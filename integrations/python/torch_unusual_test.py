@@ -5,7 +5,6 @@ import contextlib
 import copy
 import gc
 import io
-import os
 import pickle
 import threading
 import unittest
@@ -16,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch_for_test import IS_2, RANK, Block, Observed, ObservedTestCase, batches, digest, learn, loss_of, main, make
+from torch_for_test import IS_2, RANK, Block, Observed, ObservedTestCase, batches, digest, learn, learn_one, learned, loss_of, main, make, make_alone
 
 import optim_test_tools as ott
 from optim_test_tools.torch import _hooks
@@ -30,9 +29,7 @@ class UnusualTest(ObservedTestCase):
             model = torch.fx.symbolic_trace(nn.Sequential(Block(), nn.Linear(4, 4)))
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+                learn_one(model, optimizer, batch)
                 traced = torch.jit.trace(model, batch[0], check_trace=False)
             return digest(model), str(model.graph), [node.kind() for node in traced.inlined_graph.nodes()]
 
@@ -56,10 +53,7 @@ class UnusualTest(ObservedTestCase):
             count(counted)
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                optimizer.step()
+                learn_one(model, optimizer, batch, 1.0)
                 count(counted)
                 if IS_2:
                     with FakeTensorMode():
@@ -68,7 +62,7 @@ class UnusualTest(ObservedTestCase):
 
         dump = {"dump": {"iterations": {"list": [0, 1]}}}
         observed = self.check_sound("meta", train, 3, dump, forward=3, backward=3, optimizer=3)
-        tensors = ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", "1"), "numpy").tensors
+        tensors = observed.dumped()
         self.assertEqual(sorted(tensors["parameters"]), ["head.bias", "head.weight", "inner.0.bias", "inner.0.weight"])
         self.assertEqual(list(tensors["state"]["gradient_norm_at_clipping"]), ["0"])
 
@@ -111,15 +105,13 @@ class UnusualTest(ObservedTestCase):
             return digest(model)
 
         observed = self.check_sound("raises", train, 5, {"dump": {"iterations": {"list": [1]}}})
-        tensors = ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", "1")).tensors
+        tensors = observed.dumped()
         self.assertEqual(tensors["optimizer"]["inner.0.weight"]["n_iter"].item(), 2)
 
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no torch.compile")
     def test_a_step_within_torch_compile_is_taken_for_none_that_is_left_out(self):
         def train():
-            torch.manual_seed(3)
-            model = Block()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model, optimizer = make_alone()
             step = torch.compile(lambda: optimizer.step(), backend="eager")
             for batch in batches(5):
                 optimizer.zero_grad()
@@ -154,9 +146,7 @@ class UnusualTest(ObservedTestCase):
         def train():
             torch._dynamo.reset()
             torch._dynamo.utils.counters.clear()
-            torch.manual_seed(3)
-            model = Block()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model, optimizer = make_alone()
             compiled = torch.compile(model, fullgraph=True, backend="eager")
             for i, batch in enumerate(batches(9)):
                 optimizer.zero_grad()
@@ -169,9 +159,7 @@ class UnusualTest(ObservedTestCase):
 
     def test_models_and_optimizers_of_single_tasks_are_let_go(self):
         def train():
-            torch.manual_seed(3)
-            model = Block()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model, optimizer = make_alone()
             made = []
             for batch in batches(8):
                 task = copy.deepcopy(model)
@@ -205,8 +193,7 @@ class UnusualTest(ObservedTestCase):
 
         log = {"op_log": {"iterations": {"list": [1, 2, 4]}}}
         observed = self.check("steps_in_backward", train, 5, log, forward=5, backward=5)
-        with open(os.path.join(observed.dir, f"rank_{RANK:05d}", "op_log.bin"), "rb") as file:
-            self.assertIn(b"nll_loss_forward", file.read())
+        self.assertIn(b"nll_loss_forward", observed.log())
 
     def test_iterations_end_where_each_has_an_optimizer_of_its_own(self):
         def train():
@@ -222,9 +209,7 @@ class UnusualTest(ObservedTestCase):
 
     def test_a_collective_of_other_ranks_is_none_of_this_one(self):
         def train():
-            torch.manual_seed(3)
-            model = Block()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model, optimizer = make_alone()
             first = dist.new_group([0])
             for batch in batches(3):
                 optimizer.zero_grad()
@@ -267,17 +252,13 @@ class UnusualTest(ObservedTestCase):
                 return self.head(torch.sparse.mm(weights, self.embedding(torch.tensor([1, 1, 3, 5])).relu()))
 
         def train():
-            torch.manual_seed(3)
-            model = Graph()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model, optimizer = make_alone(Graph)
             for _, y in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, (torch.rand(4, 4).relu().to_sparse(), y)).backward()
-                optimizer.step()
+                learn_one(model, optimizer, (torch.rand(4, 4).relu().to_sparse(), y))
             return digest(model)
 
         observed = self.check_sound("sparse", train, 3, {"dump": {"iterations": {"list": [1]}}})
-        tensors = ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", "1"), "numpy").tensors
+        tensors = observed.dumped()
         self.assertEqual(tensors["grads"]["embedding.weight"]["indices"].tolist(), [[1, 3, 5]])
         self.assertEqual(tensors["grads"]["embedding.weight"]["values"].shape, (3, 16))
         self.assertEqual(tensors["buffers"]["edges"]["values"].tolist(), [1, 1, 1, 1])
@@ -311,9 +292,7 @@ class UnusualTest(ObservedTestCase):
             for epoch in (None, 0, 1):  # None: the search
                 sampler.set_epoch(epoch or 0)
                 for batch in loader:
-                    optimizer.zero_grad()
-                    loss_of(model, batch).backward()
-                    optimizer.step()
+                    learn_one(model, optimizer, batch)
                 if epoch is None:
                     model.module.load_state_dict(before[0])
                     optimizer.load_state_dict(before[1])
@@ -338,16 +317,12 @@ class UnusualTest(ObservedTestCase):
             return weakref.ref(held)
 
         def train():
-            torch.manual_seed(3)
-            model = Block()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model, optimizer = make_alone()
             left = []
             gc.disable()
             for batch in batches(3):
                 left.append(fail(model, batch)())
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
+                learn_one(model, optimizer, batch)
             gc.enable()
             return digest(model), left
 
@@ -355,11 +330,8 @@ class UnusualTest(ObservedTestCase):
 
     def test_functions_that_are_observed_are_pickled(self):
         def train():
-            torch.manual_seed(3)
-            model = Block()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            learn(model, optimizer, 3)
-            return digest(model), pickle.dumps([torch.load, torch.save, dist.init_process_group, dist.all_reduce])
+            model, optimizer = make_alone()
+            return learned(model, optimizer, 3), pickle.dumps([torch.load, torch.save, dist.init_process_group, dist.all_reduce])
 
         self.check_sound("pickled", train, 3)
 
@@ -373,8 +345,7 @@ class UnusualTest(ObservedTestCase):
             model(torch.ones(1, 16))
             torch.load(saved)
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            learn(model, optimizer, 3)
-            return digest(model)
+            return learned(model, optimizer, 3)
 
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
@@ -390,8 +361,7 @@ class UnusualTest(ObservedTestCase):
             thread.start()
             thread.join()
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            learn(model, optimizer, 4)
-            return digest(model)
+            return learned(model, optimizer, 4)
 
         self.check_sound("thread", train, 4, optimizer=4)
 
@@ -422,14 +392,7 @@ class UnusualTest(ObservedTestCase):
                     self.teacher = [copy.deepcopy(self)]
                 return (self.teacher[0](x).detach() if self.teacher else 0) + super().forward(x)
 
-        def train():
-            torch.manual_seed(3)
-            model = Model()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            learn(model, optimizer, 3)
-            return digest(model)
-
-        self.check_sound("copied", train, 3, forward=3)
+        self.check_sound("copied", lambda: learned(*make_alone(Model), 3), 3, forward=3)
 
 
 if __name__ == "__main__":
