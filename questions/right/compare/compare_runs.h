@@ -23,7 +23,7 @@ namespace ott::compare {
 struct StateSummary {
   StateKind kind = StateKind::kOther;
   int64_t num_values = 0;
-  int64_t num_failures = 0;     // with those that are missing on a side, without those that were not compared
+  int64_t num_failures = 0;  // with those that are missing on a side, without those that were not compared
   int64_t num_not_compared = 0;
   int64_t num_missing = 0;      // in the current
   int64_t num_extra = 0;        // in the current alone
@@ -44,8 +44,8 @@ struct DumpSummary {
   int64_t num_bitwise_equal = 0;
   // The place in order of insertion of the first of the failures, counted from 0; -1: all pass.
   int64_t first_failure = -1;
-  // The results that do not pass, at most CompareRunsOptions::max_failures of them, in order of insertion: those
-  // that differ, and then those that could not be compared.
+  // The results that do not pass, at most CompareRunsOptions::max_failures of them, in order of insertion:
+  // those that differ, and then those that could not be compared.
   std::vector<NamedComparison> failures;
   int64_t num_failures = 0;
   // Counts all tensors, and those that differ.
@@ -72,8 +72,8 @@ struct RunsComparison {
   bool is_complete() const;
   // Returns kDifferent if a dump differs, else kEqual if the comparison is complete, else kCouldNotCompare.
   Verdict verdict() const;
-  // Returns, among the dumps that differ in the earliest iteration, the one whose failure comes first in order
-  // of insertion, the lowest rank of several; null if none differs.
+  // Returns, among the dumps that differ in the earliest iteration, the one whose failure comes first in
+  // order of insertion, the lowest rank of several; null if none differs.
   const DumpSummary* first_divergence() const;
   // Returns the first dump that could not be compared, or not all of it, and differs in nothing; null: none.
   const DumpSummary* first_not_compared() const;

@@ -204,7 +204,8 @@ std::string FailuresText(const DumpSummary& dump) {
   if (!kinds.empty() && dump.states.empty()) absl::StrAppend(&text, "  differ: ", kinds, "\n");
   const int64_t unnamed = dump.num_failures - static_cast<int64_t>(dump.failures.size());
   if (unnamed > 0)
-    absl::StrAppend(&text, "  and ", unnamed, dump.states.empty() ? " more tensors of this dump\n" : " more\n");
+    absl::StrAppend(&text, "  and ", unnamed,
+                    dump.states.empty() ? " more tensors of this dump\n" : " more\n");
   return text;
 }
 
@@ -223,12 +224,13 @@ std::string DescribeFirstDivergence(const RunsComparison& comparison) {
 std::string DescribeNotCompared(const RunsComparison& comparison) {
   const DumpSummary* const first = comparison.first_not_compared();
   if (first == nullptr) return "";
-  const auto num = std::count_if(
-      comparison.dumps.begin(), comparison.dumps.end(),
-      [](const DumpSummary& dump) { return dump.verdict == Verdict::kCouldNotCompare; });
-  return absl::StrCat(PlaceOf(*first),
-                      first->failures.empty() ? "no number on either side" : Describe(first->failures.front()),
-                      num > 1 ? absl::StrCat("; and ", num - 1, " more") : "");
+  const auto num =
+      std::count_if(comparison.dumps.begin(), comparison.dumps.end(),
+                    [](const DumpSummary& dump) { return dump.verdict == Verdict::kCouldNotCompare; });
+  return absl::StrCat(
+      PlaceOf(*first),
+      first->failures.empty() ? "no number on either side" : Describe(first->failures.front()),
+      num > 1 ? absl::StrCat("; and ", num - 1, " more") : "");
 }
 
 std::string ToText(const RunsComparison& comparison) {

@@ -16,8 +16,8 @@ std::string ToText(const RunsComparison& comparison);
 // Returns "iteration 30, rank 2, weights.w1: mismatch, first at element 517 ..."; empty if no tensor differs.
 std::string DescribeFirstDivergence(const RunsComparison& comparison);
 
-// Returns "iteration 10, rank 1, could not compare: ...; and 3 more", of the dumps that differ in nothing and of
-// which not all could be compared; empty if there is none.
+// Returns "iteration 10, rank 1, could not compare: ...; and 3 more", of the dumps that differ in nothing and
+// of which not all could be compared; empty if there is none.
 std::string DescribeNotCompared(const RunsComparison& comparison);
 
 // Returns the members of RunsComparison, laid out as Python's json.dump(indent=2) does.

@@ -80,7 +80,8 @@ TEST(Summarize, CountsWhatDoesNotPassAndKeepsTheFirstThatDiffers) {
     EXPECT_EQ(summary.first_failure, first);
     EXPECT_EQ(summary.num_failures, failures.size());
     EXPECT_EQ(summary.results.results.size(), options.keep_results ? size : 0);
-    ASSERT_EQ(summary.failures.size(), std::min(failures.size(), static_cast<size_t>(std::max(options.max_failures, 1))));
+    ASSERT_EQ(summary.failures.size(),
+              std::min(failures.size(), static_cast<size_t>(std::max(options.max_failures, 1))));
     for (size_t i = 0; i < summary.failures.size(); ++i) EXPECT_EQ(summary.failures[i].path, failures[i]);
     ASSERT_EQ(summary.largest_difference.has_value(), largest.has_value()) << trial;
     if (largest) {
@@ -213,10 +214,11 @@ TEST(ToText, SaysWhatDivergedFirstAndWhere) {
     comparison.dumps[i].failures = {Result("v", CompareStatus::kCouldNotCompare)};
   }
   const std::string unknown = "iteration 10, rank 0, v: could not compare; and 2 more";
-  EXPECT_THAT(ToText(comparison),
-              AllOf(HasSubstr(absl::StrCat("\nnot compared: ", unknown, "\nfirst divergence: ", first, "\n")),
-                    HasSubstr("\n  on rank 1 alone; at this iteration: fails on rank 1; passes on no rank; not "
-                              "compared on ranks 0, 2\n  later: 0 of 3 dumps differ, 1 could not be compared\n")));
+  EXPECT_THAT(
+      ToText(comparison),
+      AllOf(HasSubstr(absl::StrCat("\nnot compared: ", unknown, "\nfirst divergence: ", first, "\n")),
+            HasSubstr("\n  on rank 1 alone; at this iteration: fails on rank 1; passes on no rank; not "
+                      "compared on ranks 0, 2\n  later: 0 of 3 dumps differ, 1 could not be compared\n")));
   EXPECT_THAT(AnswerCompare(comparison).sentences(),
               ElementsAre("verdict: different", "first divergence: " + first, "not compared: " + unknown));
   comparison.dumps[2] = differs;
@@ -274,12 +276,9 @@ TEST(ToText, OfCheckpointsSaysWhichStatesDiffer) {
   dump.num_bitwise_equal = 18;
   dump.verdict = Verdict::kDifferent;
   dump.failures = {Result("w", CompareStatus::kMissing)};
-  dump.states = {{StateKind::kWeights, 12, 0, 0, 0, 0, {}},
-                 {StateKind::kMoments, 6, 2, 0, 0, 0, {}},
-                 {StateKind::kStep, 6, 3, 1, 1, 1, {0, 2}},
-                 {StateKind::kRandom, 2, 2, 0, 2, 0, {}},
-                 {StateKind::kSchedule, 3, 3, 0, 0, 3, {}},
-                 {StateKind::kOther, 5, 0, 2, 0, 0, {}}};
+  dump.states = {{StateKind::kWeights, 12, 0, 0, 0, 0, {}}, {StateKind::kMoments, 6, 2, 0, 0, 0, {}},
+                 {StateKind::kStep, 6, 3, 1, 1, 1, {0, 2}}, {StateKind::kRandom, 2, 2, 0, 2, 0, {}},
+                 {StateKind::kSchedule, 3, 3, 0, 0, 3, {}}, {StateKind::kOther, 5, 0, 2, 0, 0, {}}};
   EXPECT_THAT(
       ToText(comparison),
       HasSubstr(
@@ -290,8 +289,10 @@ TEST(ToText, OfCheckpointsSaysWhichStatesDiffer) {
           "first divergence: w: missing\n  and 11 more\n"));
   // Of a series, from which step on.
   comparison.dumps.push_back(dump);
-  comparison.dumps[0].states = {{StateKind::kWeights, 1, 0, 0, 0, 0, {}}, {StateKind::kRandom, 1, 1, 0, 0, 0, {}}};
-  comparison.dumps[1].states = {{StateKind::kWeights, 1, 1, 0, 0, 0, {}}, {StateKind::kRandom, 1, 1, 0, 0, 0, {}}};
+  comparison.dumps[0].states = {{StateKind::kWeights, 1, 0, 0, 0, 0, {}},
+                                {StateKind::kRandom, 1, 1, 0, 0, 0, {}}};
+  comparison.dumps[1].states = {{StateKind::kWeights, 1, 1, 0, 0, 0, {}},
+                                {StateKind::kRandom, 1, 1, 0, 0, 0, {}}};
   comparison.dumps[0].iteration = 200;
   comparison.dumps[1].iteration = 300;
   EXPECT_THAT(ToText(comparison),
@@ -333,8 +334,13 @@ TEST(ToJson, HasEachFieldOfEachDump) {
                          {"num_tensors", kind.num_tensors()},
                          {"num_failures", kind.num_different()}});
         StateSummary& state = dump.states.emplace_back();
-        state = {
-            random() % 2 == 0 ? StateKind::kWeights : StateKind::kRandom, any(), any(), any(), any(), any(), {}};
+        state = {random() % 2 == 0 ? StateKind::kWeights : StateKind::kRandom,
+                 any(),
+                 any(),
+                 any(),
+                 any(),
+                 any(),
+                 {}};
         states.push_back({{"kind", std::string(Name(state.kind))},
                           {"num_values", state.num_values},
                           {"num_failures", state.num_failures},
