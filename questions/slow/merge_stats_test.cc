@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "ott/core/statistics/policy.h"
 #include "ott/core/stopwatch/statistics.h"
+#include "ott/core/stopwatch/stats_for_test.h"
 #include "ott/dist/stats/cluster_summary.h"
 #include "ott/dist/stats/stats_message.pb.h"
 #include "ott/questions/slow/straggler_tracker.h"
@@ -39,14 +40,7 @@ Statistics Of(const std::vector<double>& seconds) {
   return statistics.ToProto();
 }
 
-// Returns what the stopwatch says of times that hardly vary.
-SteadyTimeStats Steady(double seconds) {
-  SteadyTimeStats time;
-  time.set_seconds(seconds);
-  time.set_standard_error(0.001 * seconds);
-  time.set_degrees_of_freedom(5);
-  return time;
-}
+SteadyTimeStats Steady(double seconds) { return SteadyForTest(seconds, 0.001 * seconds); }
 
 constexpr int kIterations = 1000;
 

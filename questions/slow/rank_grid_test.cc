@@ -20,6 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/core/stopwatch/stats_for_test.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/answer/command_for_test.h"
@@ -527,11 +528,8 @@ TEST(SlowQuestion, AMonitorIsToldWhatIsMissingAndOfNoExcessWhereThatIsNotKnown) 
       if (has_series) stats.mutable_iteration_series()->add_seconds(1);
       for (int i = 0; i < num_measurements; ++i) stats.add_measurements()->set_name(absl::StrCat("m", i));
       stats.mutable_measurements(0)->set_collective(true);
-      SteadyTimeStats work;
-      work.set_seconds(rank == slow ? 2 : 1);
-      work.set_standard_error(1e-6);
-      work.set_degrees_of_freedom(7);
-      if (is_work_known) *stats.mutable_own_work()->mutable_time()->mutable_all() = work;
+      if (is_work_known)
+        *stats.mutable_own_work()->mutable_time()->mutable_all() = SteadyForTest(rank == slow ? 2 : 1, 1e-6);
       if (random() % 3 == 0) {
         missing.push_back(rank);
       } else {

@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/core/stopwatch/stats_for_test.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/directory/run_directory.h"
 
@@ -35,25 +36,16 @@ class ReadClusterStatsTest : public ::testing::Test {
     stats.set_rank(rank);
     stats.set_world_size(world_size);
     stats.set_num_measured_iters(10);
-    for (Statistics* statistics :
-         {stats.mutable_iteration(), stats.add_measurements()->mutable_per_iteration(),
-          stats.mutable_measurements(0)->mutable_per_interval()}) {
-      statistics->set_count(10);
-      statistics->set_total(1);
-      statistics->set_mean(0.1);
-      statistics->set_min(0.1);
-      statistics->set_max(0.1);
-    }
-    stats.mutable_measurements(0)->set_name("forward");
+    Measurement& forward = *stats.add_measurements();
+    forward.set_name("forward");
+    for (Statistics* of :
+         {stats.mutable_iteration(), forward.mutable_per_iteration(), forward.mutable_per_interval()})
+      *of = AlikeForTest(10, 0.1);
     ASSERT_TRUE(MakeDirectories(RankDirectory(run_dir_, directory)).ok());
     ASSERT_TRUE(WriteFileAtomically(StatsPath(directory), stats.SerializeAsString()).ok());
   }
 
-  static ClusterStats Read(const std::string& run) {
-    const auto stats = ReadClusterStats(run);
-    EXPECT_TRUE(stats.ok()) << stats.status();
-    return stats.value_or(ClusterStats());
-  }
+  static ClusterStats Read(const std::string& run) { return ReadClusterStats(run).value(); }
 
   const std::string run_dir_ =
       ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
@@ -93,10 +85,7 @@ TEST_F(ReadClusterStatsTest, NoRankIsSlowWhereItIsNotKnownWhichDoLikeWork) {
     StopwatchStats stats;
     ASSERT_TRUE(stats.ParseFromString(*ReadFile(StatsPath(rank))));
     stats.mutable_measurements(0)->set_collective(true);
-    SteadyTimeStats& work = *stats.mutable_own_work()->mutable_time()->mutable_all();
-    work.set_seconds(rank == 2 ? 0.09 : 0.01);
-    work.set_standard_error(1e-6);
-    work.set_degrees_of_freedom(7);
+    *stats.mutable_own_work()->mutable_time()->mutable_all() = SteadyForTest(rank == 2 ? 0.09 : 0.01, 1e-6);
     ASSERT_TRUE(WriteFileAtomically(StatsPath(rank), stats.SerializeAsString()).ok());
   }
   EXPECT_EQ(Read(run_dir_).straggler().rank(), 2);
@@ -124,10 +113,9 @@ TEST_F(ReadClusterStatsTest, WithoutRunJsonTheWorldIsAsLargeAsAnyRankOrFolderSay
     WriteStats(1, 1, said);
     for (const int rank : {0, 2}) WriteStats(rank, rank, 0);
     std::vector<std::string> problems;
-    const auto stats = ReadClusterStats(run_dir_, &problems);
-    ASSERT_TRUE(stats.ok()) << stats.status();
-    EXPECT_EQ(stats->world_size(), expected);
-    EXPECT_EQ(stats->missing_ranks_size(), expected - 3);
+    const auto stats = ReadClusterStats(run_dir_, &problems).value();
+    EXPECT_EQ(stats.world_size(), expected);
+    EXPECT_EQ(stats.missing_ranks_size(), expected - 3);
     EXPECT_THAT(problems, ElementsAre(AllOf(HasSubstr("guessed"), HasSubstr("run.json"))));
   }
 }

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "ott/core/statistics/policy.h"
 #include "ott/core/stopwatch/statistics.h"
+#include "ott/core/stopwatch/stats_for_test.h"
 #include "ott/dist/stats/stats_message.pb.h"
 #include "ott/questions/slow/straggler_tracker.h"
 
@@ -393,9 +394,7 @@ TEST(SlowRanks, APlaceThatTheSampleHidesIsNotCalledOutsideAllMeasurements) {
       stats.set_num_measured_iters(kIterationsOfJob);
       *stats.mutable_iteration() = InEachOf(kIterationsOfJob, all);
       const auto set_own = [&](double seconds, OwnTimeStats* own) {
-        own->mutable_all()->set_seconds(seconds);
-        own->mutable_all()->set_standard_error(1e-5);
-        own->mutable_all()->set_degrees_of_freedom(5);
+        *own->mutable_all() = SteadyForTest(seconds, 1e-5);
         own->mutable_all()->set_count(kIterationsOfJob);
       };
       stats.mutable_own_work()->set_num_watched_iters(kIterationsOfJob);

@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/core/stopwatch/stats_for_test.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/directory/run_directory.h"
@@ -90,22 +91,13 @@ class RunReportTest : public ::testing::Test {
   std::string VerdictsPath(int rank) const { return RankDirectory(run_dir_, rank) + "/cross_check.jsonl"; }
 
   void WriteStats(int rank, double seconds) {
-    constexpr int64_t num_iterations = 10;
     StopwatchStats stats;
     stats.set_rank(rank);
     stats.set_host("node<1>");
     stats.set_world_size(kNumRanks);
-    stats.set_num_measured_iters(num_iterations);
-    Statistics* const iteration = stats.mutable_iteration();
-    iteration->set_count(num_iterations);
-    iteration->set_total(static_cast<double>(num_iterations) * seconds);
-    iteration->set_mean(seconds);
-    iteration->set_min(seconds);
-    iteration->set_max(seconds);
-    SteadyTimeStats* const work = stats.mutable_own_work()->mutable_time()->mutable_all();
-    work->set_seconds(seconds);
-    work->set_standard_error(0.001 * seconds);
-    work->set_degrees_of_freedom(5);
+    stats.set_num_measured_iters(10);
+    *stats.mutable_iteration() = AlikeForTest(10, seconds);
+    *stats.mutable_own_work()->mutable_time()->mutable_all() = SteadyForTest(seconds, 0.001 * seconds);
     EXPECT_TRUE(
         WriteFileAtomically(RankDirectory(run_dir_, rank) + "/stopwatch.pb", stats.SerializeAsString()).ok());
   }
@@ -118,11 +110,7 @@ class RunReportTest : public ::testing::Test {
     EXPECT_TRUE(WriteFileAtomically(VerdictsPath(rank), lines + line).ok());
   }
 
-  RunReport Read() const {
-    absl::StatusOr<RunReport> report = ReportOf(run_dir_);
-    EXPECT_TRUE(report.ok()) << report.status();
-    return report.ok() ? *std::move(report) : RunReport();
-  }
+  RunReport Read() const { return ReportOf(run_dir_).value(); }
 
   const std::string run_dir_ =
       ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();

@@ -11,6 +11,7 @@
 #include "ott/core/nvtx/op_observer.h"
 #include "ott/core/op_log/op_log.h"
 #include "ott/core/stopwatch/iteration_series.h"
+#include "ott/core/stopwatch/stats_for_test.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/core/tensor/tensor_view.h"
 #include "ott/dist/check/cross_check.pb.h"
@@ -64,13 +65,7 @@ class Planter {
     return index + kWarmUp == planted_.long_iteration ? 20e-3 : planted_.iteration_seconds;
   }
 
-  void Fill(double seconds, Statistics* statistics) const {
-    statistics->set_count(planted_.num_iterations);
-    statistics->set_mean(seconds);
-    statistics->set_total(seconds * planted_.num_iterations);
-    statistics->set_min(seconds);
-    statistics->set_max(seconds);
-  }
+  Statistics Alike(double seconds) const { return AlikeForTest(planted_.num_iterations, seconds); }
 
   static void FillSeries(const IterationSeries& from, Series* series) {
     series->set_stride(from.stride());
@@ -84,7 +79,7 @@ class Planter {
     stats.set_world_size(planted_.num_ranks);
     stats.set_num_warmup_iters(kWarmUp);
     stats.set_num_measured_iters(planted_.num_iterations);
-    Fill(planted_.iteration_seconds, stats.mutable_iteration());
+    *stats.mutable_iteration() = Alike(planted_.iteration_seconds);
     IterationSeries iterations(kSeriesLimit);
     IterationSeries works(kSeriesLimit);
     IterationSeries waits(kSeriesLimit);
@@ -96,12 +91,12 @@ class Planter {
     FillSeries(iterations, stats.mutable_iteration_series());
     Measurement& forward = *stats.add_measurements();
     forward.set_name(Forward());
-    Fill(Work(rank), forward.mutable_per_iteration());
+    *forward.mutable_per_iteration() = Alike(Work(rank));
     FillSeries(works, forward.mutable_series());
     Measurement& sum_loss = *stats.add_measurements();
     sum_loss.set_name(SumLoss());
     sum_loss.set_collective(true);
-    Fill(planted_.iteration_seconds - Work(rank), sum_loss.mutable_per_iteration());
+    *sum_loss.mutable_per_iteration() = Alike(planted_.iteration_seconds - Work(rank));
     FillSeries(waits, sum_loss.mutable_series());
     const auto add_scope = [this](double seconds, const std::string& name, auto* scopes) {
       ScopeStats* const scope = scopes->Add();
@@ -118,10 +113,7 @@ class Planter {
     // Ranks wait for a device for most of it, so that even a short run shows who is slow.
     stats.mutable_own_work()->set_num_watched_iters(planted_.num_iterations);
     stats.mutable_own_work()->set_cpu_seconds(0.1 * Work(rank) * planted_.num_iterations);
-    SteadyTimeStats* const work = stats.mutable_own_work()->mutable_time()->mutable_all();
-    work->set_seconds(Work(rank));
-    work->set_standard_error(1e-3 * Work(rank));
-    work->set_degrees_of_freedom(5);
+    *stats.mutable_own_work()->mutable_time()->mutable_all() = SteadyForTest(Work(rank), 1e-3 * Work(rank));
     return stats;
   }
 
