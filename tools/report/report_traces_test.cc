@@ -19,28 +19,31 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-std::string DirectoryOfTest() {
-  const std::string path =
-      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
-  EXPECT_TRUE(MakeDirectories(path).ok());
-  return path;
-}
+class ReportTracesTest : public ::testing::Test {
+ protected:
+  ReportTracesTest() { EXPECT_TRUE(MakeDirectories(directory_).ok()); }
 
-TEST(ReportTraces, TheRankThatIsWaitedForIsNamedOnThePage) {
-  const std::string directory = DirectoryOfTest();
-  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", kineto::RankTraceForTest(0, 0, 3000, 0, 60)).ok());
-  ASSERT_TRUE(
-      WriteFileAtomically(directory + "/b.json", kineto::RankTraceForTest(1, 3000, 3000, 0, 60)).ok());
-  ASSERT_TRUE(WriteFileAtomically(directory + "/other.json", "{\"traceEvents\": []}").ok());
-  const auto report = ReportTraces(directory, ListTraces(directory));
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->finding(), Answer::BAD);
-  EXPECT_THAT(report->problems, IsEmpty());
+  void Write(const std::string& name, const std::string& trace) const {
+    ASSERT_TRUE(WriteFileAtomically(directory_ + name, trace).ok());
+  }
+  Document Report() const { return ReportTraces(directory_, ListTraces(directory_)).value(); }
+
+  const std::string directory_ =
+      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(ReportTracesTest, TheRankThatIsWaitedForIsNamedOnThePage) {
+  Write("/a.json", kineto::RankTraceForTest(0, 0, 3000, 0, 60));
+  Write("/b.json", kineto::RankTraceForTest(1, 3000, 3000, 0, 60));
+  Write("/other.json", "{\"traceEvents\": []}");
+  const Document report = Report();
+  EXPECT_EQ(report.finding(), Answer::BAD);
+  EXPECT_THAT(report.problems, IsEmpty());
   const std::string verdict = "all wait for rank 1 at \"allreduce of group default_pg\": 3 ms a step";
-  EXPECT_THAT(ToText(*report, TextStyle()), HasSubstr(verdict));
-  EXPECT_THAT(ToText(*report, TextStyle()), HasSubstr("mm"));
-  EXPECT_THAT(ToPage(*report), HasSubstr("all wait for rank 1 at &quot;allreduce"));
-  const Json& pictures = report->pictures;
+  EXPECT_THAT(ToText(report, TextStyle()), HasSubstr(verdict));
+  EXPECT_THAT(ToText(report, TextStyle()), HasSubstr("mm"));
+  EXPECT_THAT(ToPage(report), HasSubstr("all wait for rank 1 at &quot;allreduce"));
+  const Json& pictures = report.pictures;
   EXPECT_EQ(pictures.at("device_time").at("ranks").size(), 2u);
   const Json& collective = pictures.at("arrivals").at("collectives").at(0);
   EXPECT_EQ(collective.at("name"), "allreduce");
@@ -51,7 +54,7 @@ TEST(ReportTraces, TheRankThatIsWaitedForIsNamedOnThePage) {
   EXPECT_GT(op.at("flops_per_byte"), 20);
   // Both did as much, in other times.
   const auto of_rank = [&](const std::string& file) -> Json {
-    const Json ops = ReportTraces(directory, {directory + file})->pictures.at("kernels").at("ops");
+    const Json ops = ReportTraces(directory_, {directory_ + file})->pictures.at("kernels").at("ops");
     return *std::find_if(ops.begin(), ops.end(), [](const Json& of) { return of.at("name") == "mm"; });
   };
   const Json a = of_rank("/a.json"), b = of_rank("/b.json");
@@ -63,32 +66,27 @@ TEST(ReportTraces, TheRankThatIsWaitedForIsNamedOnThePage) {
   EXPECT_EQ(pictures.at("kernels").at("roofs").at("device"), "H100");
 }
 
-TEST(ReportTraces, RanksThatComeTogetherAreNotBlamed) {
-  const std::string directory = DirectoryOfTest();
-  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", kineto::RankTraceForTest(0, 0, 3, 0, 60)).ok());
-  ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", kineto::RankTraceForTest(1, 3, 3, 0, 60)).ok());
-  const auto report = ReportTraces(directory, ListTraces(directory));
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->finding(), Answer::GOOD);
-  EXPECT_THAT(ToText(*report, TextStyle()), HasSubstr("no rank holds the others up"));
+TEST_F(ReportTracesTest, RanksThatComeTogetherAreNotBlamed) {
+  Write("/a.json", kineto::RankTraceForTest(0, 0, 3, 0, 60));
+  Write("/b.json", kineto::RankTraceForTest(1, 3, 3, 0, 60));
+  const Document report = Report();
+  EXPECT_EQ(report.finding(), Answer::GOOD);
+  EXPECT_THAT(ToText(report, TextStyle()), HasSubstr("no rank holds the others up"));
 }
 
-TEST(ReportTraces, WhatIsTruncatedIsSaid) {
-  const std::string directory = DirectoryOfTest();
+TEST_F(ReportTracesTest, WhatIsTruncatedIsSaid) {
   const std::string whole = kineto::RankTraceForTest(0, 0, 500);
-  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", whole.substr(0, whole.size() * 3 / 4)).ok());
-  ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", kineto::RankTraceForTest(1, 500, 500)).ok());
-  const auto report = ReportTraces(directory, ListTraces(directory));
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->finding(), Answer::CANNOT_TELL);
-  EXPECT_THAT(ToText(*report, TextStyle()), HasSubstr("a.json: truncated at byte"));
+  Write("/a.json", whole.substr(0, whole.size() * 3 / 4));
+  Write("/b.json", kineto::RankTraceForTest(1, 500, 500));
+  const Document report = Report();
+  EXPECT_EQ(report.finding(), Answer::CANNOT_TELL);
+  EXPECT_THAT(ToText(report, TextStyle()), HasSubstr("a.json: truncated at byte"));
 }
 
-TEST(ReportTraces, RanksWithoutATraceAreNoPass) {
-  const std::string directory = DirectoryOfTest();
+TEST_F(ReportTracesTest, RanksWithoutATraceAreNoPass) {
   // Rank 1 was killed while it wrote. In later steps rank 0 meets three others, of which none has a trace
   // either.
-  ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", "").ok());
+  Write("/b.json", "");
   for (const bool meets_others : {false, true}) {
     std::string trace = kineto::RankTraceForTest(0, 0, 3, 0, 60);
     const size_t half = trace.find("ProfilerStep#30");
@@ -99,45 +97,39 @@ TEST(ReportTraces, RanksWithoutATraceAreNoPass) {
                                    {R"("Process Group Name":"0")", R"("Process Group Name":"1")"},
                                    {"default_pg", "tp"}});
     }
-    ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", trace).ok());
-    const auto report = ReportTraces(directory, ListTraces(directory));
-    ASSERT_TRUE(report.ok()) << report.status();
-    EXPECT_EQ(report->finding(), Answer::CANNOT_TELL);
-    EXPECT_THAT(report->problems,
+    Write("/a.json", trace);
+    const Document report = Report();
+    EXPECT_EQ(report.finding(), Answer::CANNOT_TELL);
+    EXPECT_THAT(report.problems,
                 ElementsAre(absl::StrCat("traces of 1 of the ", meets_others ? "4" : "2",
                                          " ranks that come to allreduce of group ",
                                          meets_others ? "tp" : "default_pg"),
-                            directory + "/b.json: empty; was the rank killed while it wrote?"));
+                            directory_ + "/b.json: empty; was the rank killed while it wrote?"));
   }
 }
 
-TEST(ReportTraces, ATraceThatTellsNoRankTakesThatOfNoOther) {
-  const std::string directory = DirectoryOfTest();
+TEST_F(ReportTracesTest, ATraceThatTellsNoRankTakesThatOfNoOther) {
   std::string late = kineto::RankTraceForTest(1, 3000, 3000, 0, 60);
   late.replace(late.find("distributedInfo"), 15, "noInfo");
-  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", late).ok());
-  ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", kineto::RankTraceForTest(0, 0, 3000, 0, 60)).ok());
-  const auto report = ReportTraces(directory, ListTraces(directory));
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_THAT(report->problems, IsEmpty());
-  EXPECT_THAT(ToText(*report, TextStyle()), HasSubstr("all wait for rank 1 at"));
+  Write("/a.json", late);
+  Write("/b.json", kineto::RankTraceForTest(0, 0, 3000, 0, 60));
+  const Document report = Report();
+  EXPECT_THAT(report.problems, IsEmpty());
+  EXPECT_THAT(ToText(report, TextStyle()), HasSubstr("all wait for rank 1 at"));
 }
 
-TEST(ReportTraces, KernelsWithoutTheirCallsHaveNoTableOfHostTime) {
-  const std::string directory = DirectoryOfTest();
+TEST_F(ReportTracesTest, KernelsWithoutTheirCallsHaveNoTableOfHostTime) {
   std::string text = kineto::RankTraceForTest(0, 0, 500);
   for (const std::string call : {"cpu_op", "cuda_runtime"}) {
     for (size_t at = text.find(call); at != std::string::npos; at = text.find(call))
       text.replace(at, call.size(), "other");
   }
-  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", text).ok());
-  const auto report = ReportTraces(directory, {directory + "/a.json"});
-  ASSERT_TRUE(report.ok()) << report.status();
-  for (const Details& details : report->details) EXPECT_NE(details.text, "") << details.title;
+  Write("/a.json", text);
+  const Document report = Report();
+  for (const Details& details : report.details) EXPECT_NE(details.text, "") << details.title;
 }
 
-TEST(ReportTraces, AnOpOfTwoKernelsIsMeasuredByBoth) {
-  const std::string directory = DirectoryOfTest();
+TEST_F(ReportTracesTest, AnOpOfTwoKernelsIsMeasuredByBoth) {
   const std::string second = R"("traceEvents":[
       {"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":1030,"dur":5,
        "args":{"External id":1,"correlation":5000}},
@@ -145,35 +137,28 @@ TEST(ReportTraces, AnOpOfTwoKernelsIsMeasuredByBoth) {
        "args":{"External id":1,"correlation":5000,"device":0,"stream":7}},)";
   const std::string trace =
       absl::StrReplaceAll(kineto::RankTraceForTest(0, 0, 500, 0, 1), {{R"("traceEvents":[)", second}});
-  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", trace).ok());
-  const auto report = ReportTraces(directory, {directory + "/a.json"});
-  ASSERT_TRUE(report.ok()) << report.status();
-  const Json& op = report->pictures.at("kernels").at("ops").at(0);
+  Write("/a.json", trace);
+  const Document report = Report();
+  const Json& op = report.pictures.at("kernels").at("ops").at(0);
   EXPECT_EQ(op.at("name"), "mm");
   EXPECT_NEAR(op.at("seconds"), 2e-3, 1e-6);
   EXPECT_NEAR(op.at("flops_per_second"), 12e6 / 2e-3, 1e6);
 }
 
-TEST(ReportTraces, OfTwoRunsInOneDirectoryNoRankIsBlamedForTheOther) {
-  const std::string directory = DirectoryOfTest();
+TEST_F(ReportTracesTest, OfTwoRunsInOneDirectoryNoRankIsBlamedForTheOther) {
   for (const int rank : {0, 1}) {
     for (const int run : {0, 1}) {
       const std::string trace =
           kineto::RankTraceForTest(rank, run == 1 ? 3000 : 3, run == 1 ? 3000 : 3, 0, 60);
-      ASSERT_TRUE(
-          WriteFileAtomically(
-              directory + "/run" + std::to_string(run) + "_rank" + std::to_string(rank) + ".json", trace)
-              .ok());
+      Write(absl::StrCat("/run", run, "_rank", rank, ".json"), trace);
     }
   }
-  const auto report = ReportTraces(directory, ListTraces(directory));
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->finding(), Answer::CANNOT_TELL) << ToText(*report, TextStyle());
-  EXPECT_THAT(ToText(*report, TextStyle()), HasSubstr("left out, as rank 1 has another trace here"));
+  const Document report = Report();
+  EXPECT_EQ(report.finding(), Answer::CANNOT_TELL) << ToText(report, TextStyle());
+  EXPECT_THAT(ToText(report, TextStyle()), HasSubstr("left out, as rank 1 has another trace here"));
 }
 
-TEST(ReportTraces, WindowsOfARunAreTakenTogether) {
-  const std::string directory = DirectoryOfTest();
+TEST_F(ReportTracesTest, WindowsOfARunAreTakenTogether) {
   // The 8 steps of one window are too few for a verdict; the 16 of both are enough.
   for (const int window : {0, 1}) {
     for (const int rank : {0, 1}) {
@@ -182,21 +167,19 @@ TEST(ReportTraces, WindowsOfARunAreTakenTogether) {
         trace =
             absl::StrReplaceAll(trace, {{"ProfilerStep#", "ProfilerStep#1"}, {R"("Seq":)", R"("Seq":1)"}});
       }
-      ASSERT_TRUE(WriteFileAtomically(absl::StrCat(directory, "/", rank, "_", window, ".json"), trace).ok());
+      Write(absl::StrCat("/", rank, "_", window, ".json"), trace);
     }
-    const auto report = ReportTraces(directory, ListTraces(directory));
-    ASSERT_TRUE(report.ok()) << report.status();
-    EXPECT_THAT(report->problems, IsEmpty());
-    EXPECT_EQ(report->finding(), window == 0 ? Answer::CANNOT_TELL : Answer::BAD);
-    EXPECT_EQ(report->pictures.at("device_time").at("ranks").size(), 2u);
-    EXPECT_NEAR(report->pictures.at("device_time").at("ranks").at(0).at("seconds"), 0.08 * (window + 1),
-                0.02);
-    EXPECT_NEAR(report->pictures.at("kernels").at("ops").at(0).at("seconds"), 0.0544 * (window + 1), 0.001);
+    const Document report = Report();
+    EXPECT_THAT(report.problems, IsEmpty());
+    EXPECT_EQ(report.finding(), window == 0 ? Answer::CANNOT_TELL : Answer::BAD);
+    EXPECT_EQ(report.pictures.at("device_time").at("ranks").size(), 2u);
+    EXPECT_NEAR(report.pictures.at("device_time").at("ranks").at(0).at("seconds"), 0.08 * (window + 1), 0.02);
+    EXPECT_NEAR(report.pictures.at("kernels").at("ops").at(0).at("seconds"), 0.0544 * (window + 1), 0.001);
   }
 }
 
-TEST(ReportTraces, ADirectoryWithoutTracesHasNone) {
-  EXPECT_THAT(ListTraces(DirectoryOfTest()), IsEmpty());
+TEST_F(ReportTracesTest, ADirectoryWithoutTracesHasNone) {
+  EXPECT_THAT(ListTraces(directory_), IsEmpty());
   EXPECT_THAT(ListTraces("/no/such/directory"), IsEmpty());
 }
 

@@ -255,10 +255,9 @@ TEST_F(RunReportTest, ARunThatHungBeforeAnyStatisticsShowsWhatItFound) {
   ASSERT_TRUE(WriteFileAtomically(run_dir + "/hang.json",
                                   R"({"answer": "HANGING", "culprits": [1], "verdict": "rank 1 never came"})")
                   .ok());
-  const absl::StatusOr<RunReport> report = ReportOf(run_dir);
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_THAT(Text(*report), HasSubstr("! Does it hang?\n  rank 1 never came\n"));
-  DocumentWithPictures(*report);
+  const RunReport report = ReportOf(run_dir).value();
+  EXPECT_THAT(Text(report), HasSubstr("! Does it hang?\n  rank 1 never came\n"));
+  DocumentWithPictures(report);
   ASSERT_TRUE(MakeDirectories(RankDirectory(run_dir, 1)).ok());
   ASSERT_TRUE(WriteFileAtomically(RankDirectory(run_dir, 1) + "/stacks.txt",
                                   "rank 1 stands in load, \033train.py:7\n\nthread MainThread:\n")
