@@ -30,11 +30,7 @@ class CaptureFileTest : public ::testing::Test {
     return number;
   }
 
-  std::unique_ptr<CaptureFile> Create() {
-    auto file = CaptureFile::Create(path_);
-    EXPECT_TRUE(file.ok()) << file.status();
-    return *std::move(file);
-  }
+  std::unique_ptr<CaptureFile> Create() { return CaptureFile::Create(path_).value(); }
 
   const std::string path_ = ::testing::TempDir() + "/" +
                             ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".sqlite";

@@ -44,9 +44,7 @@ CaptureTest::CaptureTest()
 ProfiledProgram CaptureTest::Profile(const std::vector<std::string>& scenario) {
   options_.command = {kProgramForTest};
   options_.command.insert(options_.command.end(), scenario.begin(), scenario.end());
-  absl::StatusOr<ProfiledProgram> program = ProfileProgram(options_);
-  EXPECT_TRUE(program.ok()) << program.status();
-  return program.ok() ? *program : ProfiledProgram();
+  return ProfileProgram(options_).value();
 }
 
 }  // namespace ott::profile

@@ -36,6 +36,7 @@ class CaptureSessionTest : public ::testing::Test {
     names_ = AddStream();
     thread_ = AddStream();
     other_thread_ = AddStream();
+    BeThread(thread_, 11);
   }
 
   StreamWriter AddStream() { return StreamWriter(buffer_.get(), buffer_->AddStream()); }
@@ -89,7 +90,6 @@ class CaptureSessionTest : public ::testing::Test {
 };
 
 TEST_F(CaptureSessionTest, RangeWhosePopOrPushWasDroppedDisturbsNoOther) {
-  BeThread(thread_, 11);
   Push(thread_, 1, 0, "outer");
   Push(thread_, 2, 1, "lost its pop");
   Pop(thread_, 9, 0);
@@ -107,7 +107,6 @@ TEST_F(CaptureSessionTest, RangeWhosePopOrPushWasDroppedDisturbsNoOther) {
 }
 
 TEST_F(CaptureSessionTest, OpenRangesAreInTheFileAtAFlushAndGetTheirEndsLater) {
-  BeThread(thread_, 11);
   BeThread(other_thread_, 12);
   Push(thread_, 1, 0, "training");
   StartOrEnd(thread_, RecordKind::kRangeStart, 2, 1);
@@ -122,7 +121,6 @@ TEST_F(CaptureSessionTest, OpenRangesAreInTheFileAtAFlushAndGetTheirEndsLater) {
 }
 
 TEST_F(CaptureSessionTest, ReaderOfTheFileCostsNoRange) {
-  BeThread(thread_, 11);
   sqlite3* reader = nullptr;
   ASSERT_EQ(sqlite3_open_v2(path_.c_str(), &reader, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
   sqlite3_exec(reader, "BEGIN; SELECT COUNT(*) FROM NVTX_EVENTS", nullptr, nullptr, nullptr);
@@ -144,7 +142,6 @@ TEST_F(CaptureSessionTest, ReaderOfTheFileCostsNoRange) {
 }
 
 TEST_F(CaptureSessionTest, EndThatIsReadBeforeItsStartIsJoined) {
-  BeThread(thread_, 11);
   BeThread(other_thread_, 12);
   StartOrEnd(thread_, RecordKind::kRangeEnd, 7, 1);
   StartOrEnd(other_thread_, RecordKind::kRangeStart, 3, 1);
@@ -155,7 +152,6 @@ TEST_F(CaptureSessionTest, EndThatIsReadBeforeItsStartIsJoined) {
 }
 
 TEST_F(CaptureSessionTest, SecondEndOfARangeIsForgotten) {
-  BeThread(thread_, 11);
   StartOrEnd(thread_, RecordKind::kRangeStart, 1, 1);
   StartOrEnd(thread_, RecordKind::kRangeEnd, 2, 1);
   StartOrEnd(thread_, RecordKind::kRangeEnd, 3, 1);
@@ -167,7 +163,6 @@ TEST_F(CaptureSessionTest, SecondEndOfARangeIsForgotten) {
 }
 
 TEST_F(CaptureSessionTest, NextThreadOfAStreamDoesNotEndItsForerunnersRanges) {
-  BeThread(thread_, 11);
   Push(thread_, 1, 0, "left open");
   BeThread(thread_, 12);
   Pop(thread_, 2, 0);
@@ -178,7 +173,6 @@ TEST_F(CaptureSessionTest, NextThreadOfAStreamDoesNotEndItsForerunnersRanges) {
 }
 
 TEST_F(CaptureSessionTest, NameIsFoundThatWasToldAfterTheLastLook) {
-  BeThread(thread_, 11);
   session_->Drain();
   Append(names_, RecordKind::kString, NameRecord{{}, 0, 1, 0}, "cudaLaunchKernel_v7000");
   ApiRecord api{};
@@ -195,7 +189,6 @@ TEST_F(CaptureSessionTest, NameIsFoundThatWasToldAfterTheLastLook) {
 // Each field is another number, and so is each column.
 TEST_F(CaptureSessionTest, EveryNumberOfARecordIsInTheColumnOfItsName) {
   constexpr uint64_t kBegin = kStart.monotonic_ns;
-  BeThread(thread_, 11);
   Append(names_, RecordKind::kString, NameRecord{{}, 0, 1, 0}, "_Z1fi");
   const DeviceSpan span{kBegin + 1, kBegin + 2, 3, 4, 5, 6, 7};
   Append(thread_, RecordKind::kApi, ApiRecord{{}, kBegin + 1, kBegin + 2, 1, 4, 5, 1, 6, 0});
@@ -284,7 +277,6 @@ TEST_F(CaptureSessionTest, TheFileSaysWhatWasCapturedAndWhen) {
 }
 
 TEST_F(CaptureSessionTest, RecordsThatAreNoneAreLeftOut) {
-  BeThread(thread_, 11);
   Append(thread_, static_cast<RecordKind>(9999), NameRecord{});
   Append(thread_, RecordKind::kKernel, NameRecord{});
   Append(thread_, RecordKind::kPush, NvtxEventRecord{{}, 0, 0xffffffff, 0});
@@ -300,7 +292,6 @@ TEST_F(CaptureSessionTest, RecordsThatAreNoneAreLeftOut) {
 }
 
 TEST_F(CaptureSessionTest, BufferThatWasOverwrittenIsAProblem) {
-  BeThread(thread_, 11);
   Push(thread_, 1, 0, "good");
   session_->Drain();
   Pop(thread_, 2, 0);

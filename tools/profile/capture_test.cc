@@ -24,7 +24,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
-TEST_F(CaptureTest, FileHoldsEveryRangeAndMark) {
+TEST_F(CaptureTest, FileHoldsEveryRangeMarkAndName) {
   const ProfiledProgram program = Profile({"everything"});
   ASSERT_THAT(program.captures, SizeIs(1));
   EXPECT_EQ(program.captures[0].num_ranges, 14);
@@ -44,28 +44,19 @@ TEST_F(CaptureTest, FileHoldsEveryRangeAndMark) {
                   "-|registered|0|-|-|1|-|-|-", "uint64|-|0|-|-|0|1000000000000|-|-",
                   "int32|-|0|-|-|0|-|-5|-", "double|-|1|-|-|1|-|-|0.25", "never popped|-|1|-|-|0|-|-|-"));
   EXPECT_THAT(Query(options_.output, "SELECT value FROM StringIds WHERE value = 'registered'"), SizeIs(1));
-}
-
-TEST_F(CaptureTest, FileHoldsNamesOfDomainsCategoriesAndThreads) {
-  Profile({"everything"});
+  // Domains, categories and threads have names.
   EXPECT_THAT(Query(options_.output,
                     "SELECT eventType, category, COALESCE(text, value), domainId FROM NVTX_EVENTS "
                     "LEFT JOIN StringIds ON id = textId WHERE eventType IN (33, 39, 75, 76) ORDER BY start"),
               ElementsAre("39|-|main thread|-", "75|-|library|1", "33|7|loading|1", "76|-|-|1"));
   EXPECT_THAT(Query(options_.output, "SELECT value FROM ThreadNames JOIN StringIds ON id = nameId"),
               UnorderedElementsAre("main thread", "worker"));
-}
-
-TEST_F(CaptureTest, RangeEndsOnAnotherThread) {
-  Profile({"everything"});
+  // A range ends on another thread.
   EXPECT_THAT(Query(options_.output,
                     "SELECT text, rangeId, end > start, endGlobalTid = globalTid FROM NVTX_EVENTS "
                     "WHERE eventType = 60 ORDER BY start"),
               ElementsAre("started here, ended there|1|1|0", "never ended|2|-|-"));
-}
-
-TEST_F(CaptureTest, RangesLieWithinEachOtherAndTheSession) {
-  Profile({"everything"});
+  // Ranges lie within each other and the session.
   EXPECT_THAT(Query(options_.output,
                     "SELECT outer.start < inner.start, inner.end < outer.end FROM NVTX_EVENTS AS outer, "
                     "NVTX_EVENTS AS inner WHERE outer.text = 'outer' AND inner.text = 'inner'"),
@@ -204,9 +195,8 @@ TEST_F(CaptureTest, OldFileDoesNotPassForTheNewOne) {
   Profile({"ranges", "1"});
   options_.overwrite = true;
   options_.command = {"true"};
-  const auto program = ProfileProgram(options_);
-  ASSERT_TRUE(program.ok()) << program.status();
-  EXPECT_THAT(program->captures, IsEmpty());
+  const auto program = ProfileProgram(options_).value();
+  EXPECT_THAT(program.captures, IsEmpty());
   EXPECT_FALSE(std::filesystem::exists(options_.output));
 }
 
@@ -239,9 +229,8 @@ TEST_F(CaptureTest, AnotherProfilersLibraryIsAnError) {
 
 TEST_F(CaptureTest, ProgramThatIsNotThereIsNotFound) {
   options_.command = {"no_such_program"};
-  const auto program = ProfileProgram(options_);
-  ASSERT_TRUE(program.ok()) << program.status();
-  EXPECT_EQ(program->start_error, ENOENT);
+  const auto program = ProfileProgram(options_).value();
+  EXPECT_EQ(program.start_error, ENOENT);
 }
 
 }  // namespace

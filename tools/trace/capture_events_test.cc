@@ -77,11 +77,9 @@ class CaptureEventsTest : public RunWithTraces {
 
   // "PROCESS TRACK NAME START+DURATION ARGS FLOW" of what comes from captures; the run's own without files.
   std::vector<std::string> Visit(const std::string& path, const CaptureOptions& options = {}) {
-    absl::StatusOr<RunTraces> traces = RunTraces::Find(path, {}, options);
-    EXPECT_TRUE(traces.ok()) << traces.status();
-    if (!traces.ok()) return {};
+    RunTraces traces = RunTraces::Find(path, {}, options).value();
     std::vector<std::string> result;
-    traces->Visit([&](const Trace& trace) {
+    traces.Visit([&](const Trace& trace) {
       report_.Add(trace);
       for (const TraceEvent& event : trace.events) {
         if (event.category == "stopwatch") continue;
@@ -100,7 +98,7 @@ class CaptureEventsTest : public RunWithTraces {
         result.push_back(text);
       }
     });
-    notes_.assign(traces->info().notes().begin(), traces->info().notes().end());
+    notes_.assign(traces.info().notes().begin(), traces.info().notes().end());
     return result;
   }
   std::vector<std::string> Join(const std::string& capture) { return Visit(run_dir_, {{capture}, {}}); }
@@ -218,12 +216,13 @@ TEST_F(CaptureEventsTest, CaptureOfNobodyIsAnError) {
 TEST_F(CaptureEventsTest, CapturesOfRanksThatAreNotSelectedAreNotMissed) {
   TraceSelection selection;
   selection.ranks = {0};
-  const auto traces = RunTraces::Find(
-      run_dir_, selection,
-      {{SqlWithKernel(100).Write("s.rank_00000.sqlite"), SqlWithKernel(101).Write("s.rank_00001.sqlite")},
-       {}});
-  ASSERT_TRUE(traces.ok()) << traces.status();
-  EXPECT_THAT(traces->info().notes(), IsEmpty());
+  const auto traces =
+      RunTraces::Find(
+          run_dir_, selection,
+          {{SqlWithKernel(100).Write("s.rank_00000.sqlite"), SqlWithKernel(101).Write("s.rank_00001.sqlite")},
+           {}})
+          .value();
+  EXPECT_THAT(traces.info().notes(), IsEmpty());
 }
 
 TEST_F(CaptureEventsTest, CapturesThatTellNothingOfTheRunSaySo) {

@@ -36,23 +36,28 @@ class JoinTracesTest : public RunWithTraces {
  protected:
   // "PROCESS NAME START+DURATION" of the joined trace.
   std::vector<std::string> Join(const TraceSelection& selection = {}, int64_t max_bytes = 0) {
-    absl::StatusOr<RunTraces> traces = RunTraces::Find(run_dir_, selection);
-    EXPECT_TRUE(traces.ok()) << traces.status();
-    if (!traces.ok()) return {};
+    RunTraces traces = RunTraces::Find(run_dir_, selection).value();
     const std::string path = run_dir_ + "/joined.json";
-    const absl::StatusOr<JoinedTrace> joined = JoinTraces(*traces, path, max_bytes);
-    EXPECT_TRUE(joined.ok()) << joined.status();
-    if (!joined.ok()) return {};
-    joined_ = *joined;
-    info_ = traces->info();
-    const absl::StatusOr<Trace> trace = ReadTrace(path);
-    EXPECT_TRUE(trace.ok() && trace->cut.empty());
+    joined_ = JoinTraces(traces, path, max_bytes).value();
+    info_ = traces.info();
+    const Trace trace = ReadTrace(path).value();
+    EXPECT_TRUE(trace.cut.empty());
     std::vector<std::string> result;
-    for (const TraceEvent& event : trace->events) {
+    for (const TraceEvent& event : trace.events) {
       result.push_back(std::to_string(event.process) + " " + std::string(event.name) + " " +
                        std::to_string(event.start) + "+" + std::to_string(event.duration));
     }
     return result;
+  }
+
+  // Writes traces of torch.profiler, and returns their paths.
+  std::vector<std::string> WriteTorch(const std::vector<std::string>& traces) const {
+    std::vector<std::string> paths;
+    for (const std::string& trace : traces) {
+      paths.push_back(run_dir_ + "/" + std::to_string(paths.size()) + ".json");
+      EXPECT_TRUE(WriteFileAtomically(paths.back(), trace).ok());
+    }
+    return paths;
   }
 
   JoinedTrace joined_;
@@ -72,9 +77,8 @@ TEST_F(JoinTracesTest, RanksAreOnRankZerosClock) {
 
 TEST_F(JoinTracesTest, TracesOfTorchProfilerAreAlignedByTheirCollectives) {
   // Rank 1's clock is 2 s ahead, on which it comes 300 us later to each collective.
-  const std::vector<std::string> paths = {run_dir_ + "/a.json", run_dir_ + "/b.json"};
-  ASSERT_TRUE(WriteFileAtomically(paths[0], kineto::RankTraceForTest(0, 0, 300)).ok());
-  ASSERT_TRUE(WriteFileAtomically(paths[1], kineto::RankTraceForTest(1, 300, 300, 2'000'000)).ok());
+  const std::vector<std::string> paths =
+      WriteTorch({kineto::RankTraceForTest(0, 0, 300), kineto::RankTraceForTest(1, 300, 300, 2'000'000)});
   // A capture beside a rank's trace has its clock.
   const std::string beside = kernels::CaptureSql()
                                  .Sql(
@@ -82,10 +86,9 @@ TEST_F(JoinTracesTest, TracesOfTorchProfilerAreAlignedByTheirCollectives) {
                                      "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (2000000000);")
                                  .Range(7, 7, 1'700'000, 1'900'000, "beside")
                                  .Write("beside.sqlite");
-  absl::StatusOr<RunTraces> traces = RunTraces::Find(paths, {}, {{"1=" + beside}, {}});
-  ASSERT_TRUE(traces.ok()) << traces.status();
+  RunTraces traces = RunTraces::Find(paths, {}, {{"1=" + beside}, {}}).value();
   const std::string joined = run_dir_ + "/joined.json";
-  ASSERT_TRUE(JoinTraces(*traces, joined, 0).ok());
+  ASSERT_TRUE(JoinTraces(traces, joined, 0).ok());
   const Trace trace = *ReadTrace(joined);
   std::vector<int64_t> starts, ends;
   for (const TraceEvent& event : trace.events) {
@@ -97,72 +100,56 @@ TEST_F(JoinTracesTest, TracesOfTorchProfilerAreAlignedByTheirCollectives) {
   ASSERT_EQ(starts.size(), 10U);
   EXPECT_EQ(starts[5] - starts[0], 300'000);
   EXPECT_EQ(ends[5], ends[0]);
-  EXPECT_EQ(traces->RankTraces().size(), 3U);
+  EXPECT_EQ(traces.RankTraces().size(), 3U);
   EXPECT_FALSE(RunTraces::Find({paths[0], run_dir_}, {}, {}).ok());
 }
 
 TEST_F(JoinTracesTest, ATraceThatTellsNoRankTakesThatOfNoOther) {
-  const std::vector<std::string> paths = {run_dir_ + "/a.json", run_dir_ + "/b.json"};
   std::string untold = kineto::RankTraceForTest(1, 300, 300);
   untold.replace(untold.find("distributedInfo"), 15, "noInfo");
-  ASSERT_TRUE(WriteFileAtomically(paths[0], untold).ok());
-  ASSERT_TRUE(WriteFileAtomically(paths[1], kineto::RankTraceForTest(0, 0, 300)).ok());
-  absl::StatusOr<RunTraces> traces = RunTraces::Find(paths, {}, {});
-  ASSERT_TRUE(traces.ok()) << traces.status();
-  const std::vector<waiting::RankProfile> ranks = traces->RankTraces();
+  const std::vector<std::string> paths = WriteTorch({untold, kineto::RankTraceForTest(0, 0, 300)});
+  RunTraces traces = RunTraces::Find(paths, {}, {}).value();
+  const std::vector<waiting::RankProfile> ranks = traces.RankTraces();
   ASSERT_EQ(ranks.size(), 2U);
   EXPECT_EQ(ranks[0].rank, 0);
   EXPECT_EQ(ranks[0].profile->path, paths[1]);
   EXPECT_EQ(ranks[1].rank, 1);
   TraceSelection selection;
   selection.ranks = {1, 7};
-  traces = RunTraces::Find(paths, selection, {});
-  ASSERT_TRUE(traces.ok()) << traces.status();
-  EXPECT_THAT(traces->info().notes(), Contains("rank 7: has no trace among the files"));
+  EXPECT_THAT(RunTraces::Find(paths, selection, {})->info().notes(),
+              Contains("rank 7: has no trace among the files"));
 }
 
 // Between two windows, rank 1's clock goes 12 ms ahead.
 TEST_F(JoinTracesTest, EachWindowOfTorchProfilerIsAlignedByItsOwnCollectives) {
-  std::vector<std::string> paths;
-  for (const int window : {1, 2}) {
-    for (const int rank : {0, 1}) {
-      const int64_t ahead = (window == 2 ? 1'000'000'000 : 0) + rank * (window == 2 ? 2'012'000 : 2'000'000);
-      std::string text = kineto::RankTraceForTest(rank, 0, 300, ahead);
-      if (window == 2) {
-        text = absl::StrReplaceAll(text, {{"\"Seq\":", "\"Seq\":1"}, {"ProfilerStep#", "ProfilerStep#1"}});
-      }
-      paths.push_back(run_dir_ + "/" + std::to_string(window) + "_rank" + std::to_string(rank) + ".json");
-      ASSERT_TRUE(WriteFileAtomically(paths.back(), text).ok());
-    }
+  std::vector<std::string> texts;
+  for (const int rank : {0, 1}) {
+    texts.push_back(kineto::RankTraceForTest(rank, 0, 300, rank * 2'000'000));
+    texts.push_back(
+        absl::StrReplaceAll(kineto::RankTraceForTest(rank, 0, 300, 1'000'000'000 + rank * 2'012'000),
+                            {{"\"Seq\":", "\"Seq\":1"}, {"ProfilerStep#", "ProfilerStep#1"}}));
   }
-  absl::StatusOr<RunTraces> traces = RunTraces::Find(paths, {}, {});
-  ASSERT_TRUE(traces.ok()) << traces.status();
-  EXPECT_EQ(traces->two_runs(), "");
+  RunTraces traces = RunTraces::Find(WriteTorch(texts), {}, {}).value();
+  EXPECT_EQ(traces.two_runs(), "");
   std::map<int64_t, std::vector<int64_t>> ends;
-  traces->Visit([&](const Trace& trace) {
+  traces.Visit([&](const Trace& trace) {
     for (const TraceEvent& event : trace.events) {
       if (event.name.substr(0, 4) == "nccl") ends[event.process].push_back(event.start + event.duration);
     }
   });
   EXPECT_EQ(ends[0].size(), 10U);
   EXPECT_EQ(ends[1], ends[0]);
-  EXPECT_THAT(traces->info().notes(), IsEmpty());
+  EXPECT_THAT(traces.info().notes(), IsEmpty());
 }
 
 TEST_F(JoinTracesTest, TracesOfTwoRunsAreNotOneJob) {
-  std::vector<std::string> paths;
-  for (const int run : {0, 1}) {
-    for (const int rank : {0, 1}) {
-      paths.push_back(run_dir_ + "/" + std::to_string(run) + std::to_string(rank) + ".json");
-      ASSERT_TRUE(WriteFileAtomically(paths.back(), kineto::RankTraceForTest(rank, 0, 300)).ok());
-    }
-  }
+  const std::string first = kineto::RankTraceForTest(0, 0, 300), second = kineto::RankTraceForTest(1, 0, 300);
+  const std::vector<std::string> paths = WriteTorch({first, second, first, second});
   EXPECT_EQ(RunTraces::Find({paths[2], paths[3]}, {}, {})->two_runs(), "");
-  const absl::StatusOr<RunTraces> traces = RunTraces::Find(paths, {}, {});
-  ASSERT_TRUE(traces.ok()) << traces.status();
-  EXPECT_EQ(traces->two_runs(), paths[0] + " and " + paths[2] +
-                                    " are both rank 0's, and have collectives in common: keep one run's");
-  EXPECT_THAT(traces->info().notes(), Contains(traces->two_runs()));
+  const RunTraces traces = RunTraces::Find(paths, {}, {}).value();
+  EXPECT_EQ(traces.two_runs(), paths[0] + " and " + paths[2] +
+                                   " are both rank 0's, and have collectives in common: keep one run's");
+  EXPECT_THAT(traces.info().notes(), Contains(traces.two_runs()));
 }
 
 TEST_F(JoinTracesTest, OfAnyWindowsEventsAreWhereTheirClocksSayAndWithinWhatIsSelected) {
@@ -293,9 +280,8 @@ TEST_F(JoinTracesTest, OfAJobThatWasStartedAgainTheLatestStartIsWhole) {
     std::filesystem::copy(run_dir_ + name, latest + name, std::filesystem::copy_options::recursive);
   EXPECT_THAT(Join(), ElementsAre("0 a 10+5", "1 a 10+5"));
   EXPECT_THAT(info_.notes(), IsEmpty());
-  const absl::StatusOr<RunTraces> first = RunTraces::Find(run_dir_ + "/attempt_1", {});
-  ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ(first->info().traces_size(), 2);
+  const RunTraces first = RunTraces::Find(run_dir_ + "/attempt_1", {}).value();
+  EXPECT_EQ(first.info().traces_size(), 2);
 }
 
 TEST_F(JoinTracesTest, OfATruncatedFileWholeEventsAreKeptAndTheCutIsShown) {
@@ -368,10 +354,9 @@ TEST_F(JoinTracesTest, OtherFoldersAndRunsWithoutTracesAreErrors) {
 
 TEST_F(JoinTracesTest, ASingleTraceIsTakenToo) {
   Write(InfoForTest(1, 500, 0, 20), {SliceForTest("b", 10, 5), SliceForTest("a", 10, 9)});
-  absl::StatusOr<RunTraces> traces = RunTraces::Find(TracePath(1), {});
-  ASSERT_TRUE(traces.ok()) << traces.status();
+  RunTraces traces = RunTraces::Find(TracePath(1), {}).value();
   std::vector<std::string> names;
-  traces->Visit([&names](const Trace& trace) {
+  traces.Visit([&names](const Trace& trace) {
     for (const TraceEvent& event : trace.events) names.emplace_back(event.name);
   });
   EXPECT_THAT(names, ElementsAre("a", "b"));
