@@ -17,11 +17,7 @@ namespace ott {
 
 inline std::string Data(const std::string& name) { return "core/checkpoint/testdata/" + name; }
 
-inline Value Read(const std::string& path) {
-  absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(path);
-  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
-  return checkpoint.ok() ? std::move(checkpoint->state) : Value(ValueMap());
-}
+inline Value Read(const std::string& path) { return ReadCheckpoint(path).value().state; }
 
 inline const Value& At(const Value& tree, const std::string& name) {
   static const Value& none = *new Value();

@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/checkpoint/torch_objects.h"
+#include "ott/core/dump/dump_for_test.h"
 #include "ott/core/tensor/scattered_elements.h"
 
 namespace ott {
@@ -53,7 +54,7 @@ TEST(Checkpoint, ADistributedCheckpointIsTheStateThatWasSavedByAnyNumberOfRanks)
 
 // A parameter of 8 elements at 128, and 56 of padding, which Megatron took from memory that it did not set.
 TEST(Checkpoint, PaddingOfMegatronsBucketsIsZero) {
-  const std::string dir = testing::TempDir() + "/padding";
+  const std::string dir = MakeTestDir();
   std::filesystem::copy(Data("megatron_buckets"), dir);
   std::string metadata = *ReadFile(dir + "/.metadata");
   for (int time = 0; time < 2; ++time) {
@@ -74,19 +75,16 @@ TEST(Checkpoint, PaddingOfMegatronsBucketsIsZero) {
       absl::StrReplaceAll({{from, to}}, &metadata);
     ASSERT_TRUE(WriteFileAtomically(dir + "/.metadata", metadata).ok());
   }
-  std::filesystem::remove_all(dir);
 }
 
 TEST(Checkpoint, FilesBesidePartsThatBelongTogetherAreReadToo) {
-  const std::string dir = testing::TempDir() + "/beside";
-  std::filesystem::create_directories(dir);
+  const std::string dir = MakeTestDir();
   for (const char* const parts : {"dcp_2", "zero_2"}) {
     std::filesystem::copy(Data(parts), absl::StrCat(dir, "/", parts),
                           std::filesystem::copy_options::recursive);
     std::filesystem::copy_file(Data("plain.pkl"), absl::StrCat(dir, "/", parts, "/rng_state_0.pth"));
     EXPECT_EQ(At(At(Read(absl::StrCat(dir, "/", parts)), "rng_state_0"), "step").int_value(), 3) << parts;
   }
-  std::filesystem::remove_all(dir);
 }
 
 TEST(Checkpoint, ALinkMustNotLeadOutOfTheFolder) {
@@ -120,7 +118,7 @@ TEST(Checkpoint, ALinkMustNotLeadOutOfTheFolder) {
 }
 
 TEST(Checkpoint, FoldersOfNumberedCheckpointsAreListed) {
-  const std::string dir = testing::TempDir() + "/numbered";
+  const std::string dir = MakeTestDir();
   for (const char* const name : {"checkpoint-100", "global_step20", "iter_0000300", "other_7", "epoch"}) {
     std::filesystem::create_directories(absl::StrCat(dir, "/", name));
     std::filesystem::copy_file(Data("plain.pkl"), absl::StrCat(dir, "/", name, "/state.pkl"));
@@ -144,7 +142,6 @@ TEST(Checkpoint, FoldersOfNumberedCheckpointsAreListed) {
                           "model_state_1.pt", "optim_state_1.pt", "other_7", "rng_state_0.pth"));
   std::filesystem::copy_file(Data("weights.pt"), dir + "/step_100.pt");
   EXPECT_THAT(ListCheckpoints(dir), testing::IsEmpty()) << "two of iteration 100";
-  std::filesystem::remove_all(dir);
 }
 
 std::string Format(const std::string& path) {
@@ -308,9 +305,6 @@ TEST(Checkpoint, WhatAPickleWouldCallIsAValueAndNotCalled) {
 
 class Hostile : public testing::Test {
  protected:
-  Hostile() { EXPECT_TRUE(MakeDirectories(dir_).ok()); }
-  ~Hostile() override { std::filesystem::remove_all(dir_); }
-
   std::string Write(const std::string& name, const std::string& bytes) {
     const std::string path = absl::StrCat(dir_, "/", name);
     EXPECT_TRUE(WriteFileAtomically(path, bytes).ok());
@@ -320,7 +314,7 @@ class Hostile : public testing::Test {
     return std::string(ReadCheckpoint(Write(name, bytes)).status().message());
   }
 
-  const std::string dir_ = absl::StrCat(testing::TempDir(), "/hostile_checkpoints");
+  const std::string dir_ = MakeTestDir();
 };
 
 std::string Bytes(const std::string& name) { return *ReadFile(Data(name)); }
