@@ -90,9 +90,7 @@ class ReadSideTest : public ::testing::Test {
 };
 
 SideSamples MustRead(const std::vector<std::string>& paths, ClockKind clock = ClockKind::kWall) {
-  const auto side = ReadSide(paths, clock);
-  EXPECT_TRUE(side.ok()) << side.status();
-  return side.ok() ? *side : SideSamples();
+  return ReadSide(paths, clock).value();
 }
 
 TEST_F(ReadSideTest, FoldersGlobsAndStartsOfRunsAreRead) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -47,6 +48,10 @@ class RunInTurnTest : public ::testing::Test {
     return std::string(RunInTurn(options_, [](const Samples&) { return false; }).status().message());
   }
 
+  Turns RunAll(const std::function<bool(const Samples&)>& is_decided = [](const Samples&) { return false; }) {
+    return RunInTurn(options_, is_decided).value();
+  }
+
   std::set<std::string> Folders() const {
     std::set<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(dir_)) names.insert(entry.path().filename());
@@ -72,16 +77,15 @@ TEST_F(RunInTurnTest, BlocksAreBalancedByChanceAndEachRunStandsForItself) {
     options_.seed = seed;
     std::filesystem::remove(log);
     std::vector<size_t> sizes;
-    const auto turns = RunInTurn(options_, [&](const Samples& samples) {
+    const Turns turns = RunAll([&](const Samples& samples) {
       EXPECT_EQ(samples.a.size(), samples.b.size());
       sizes.push_back(samples.a.size());
       return seed == 3 && sizes.size() == 2;
     });
-    ASSERT_TRUE(turns.ok()) << turns.status();
-    EXPECT_EQ(turns->stop, seed == 3 ? Stop::kDecided : Stop::kMaxRuns);
+    EXPECT_EQ(turns.stop, seed == 3 ? Stop::kDecided : Stop::kMaxRuns);
     EXPECT_EQ(sizes, seed == 3 ? (std::vector<size_t>{2, 4}) : (std::vector<size_t>{2, 4, 6}));
-    EXPECT_TRUE(turns->samples.iterations_must_match);
-    EXPECT_EQ(turns->samples.primary, "");
+    EXPECT_TRUE(turns.samples.iterations_must_match);
+    EXPECT_EQ(turns.samples.primary, "");
     const std::vector<std::string> lines = absl::StrSplit(*ReadFile(log), '\n', absl::SkipEmpty());
     ASSERT_EQ(lines.size(), 4 + 2 * sizes.back());
     std::string order;
@@ -93,7 +97,7 @@ TEST_F(RunInTurnTest, BlocksAreBalancedByChanceAndEachRunStandsForItself) {
       order += lines[i][0];
       if (i < 4) continue;
       const bool is_b = lines[i][0] == 'B';
-      const Process& process = (is_b ? turns->samples.b : turns->samples.a).at(count[is_b]);
+      const Process& process = (is_b ? turns.samples.b : turns.samples.a).at(count[is_b]);
       EXPECT_EQ(process.name, absl::StrCat(is_b ? "B" : "A", ", run 00", ++count[is_b]));
       EXPECT_EQ(process.block, (i - 4) / 4);
       double seconds = 0;
@@ -114,7 +118,7 @@ TEST_F(RunInTurnTest, EachRunHasItsFolderItsConfigurationAndItsOutput) {
   options_.max_runs = 2;
   options_.config.mutable_stopwatch()->set_num_warmup_iters(7);
   options_.command_a = options_.command_b = Shell("cat; cat $OTT_CONFIG; echo $OTT_AB_DIR >&2");
-  ASSERT_TRUE(RunInTurn(options_, [](const Samples&) { return false; }).ok());
+  RunAll();
   EXPECT_THAT(Folders(), ElementsAre("a_001", "a_002", "b_001", "b_002", "warm_a_001", "warm_b_001"));
   for (const std::string& name : Folders()) {
     const std::string folder = dir_ + "/" + name, output = *ReadFile(folder + "/output.txt");
@@ -131,18 +135,17 @@ TEST_F(RunInTurnTest, WallTimeAndCpuTimeAreOfTheProgram) {
   for (const auto what : {WhatToCompare::kAuto, WhatToCompare::kWallTime, WhatToCompare::kCpuTime}) {
     const bool is_cpu = what == WhatToCompare::kCpuTime;
     options_.what = what;
-    const auto turns = RunInTurn(options_, [](const Samples&) { return false; });
-    ASSERT_TRUE(turns.ok()) << turns.status();
+    const Turns turns = RunAll();
     for (size_t run = 0; run < 2; ++run) {
-      const MeasurementSamples& a = turns->samples.a[run].measurements.at(0);
-      const MeasurementSamples& b = turns->samples.b[run].measurements.at(0);
+      const MeasurementSamples& a = turns.samples.a[run].measurements.at(0);
+      const MeasurementSamples& b = turns.samples.b[run].measurements.at(0);
       EXPECT_EQ(a.name, is_cpu ? "CPU time" : "wall time");
       EXPECT_EQ(a.seconds.at(0) < 0.05, is_cpu);
       EXPECT_GT(b.seconds.at(0), 0.01);
-      EXPECT_GE(turns->samples.b[run].cpus_of_others, 0);
-      EXPECT_LT(turns->samples.b[run].cpus_of_others, 1000);
+      EXPECT_GE(turns.samples.b[run].cpus_of_others, 0);
+      EXPECT_LT(turns.samples.b[run].cpus_of_others, 1000);
     }
-    EXPECT_FALSE(turns->samples.iterations_must_match);
+    EXPECT_FALSE(turns.samples.iterations_must_match);
   }
 }
 
@@ -191,13 +194,12 @@ TEST_F(RunInTurnTest, WhatRunsLeaveIsOfOneKind) {
   options_.command_a = options_.command_b =
       Shell(leave + "; rm {dir}/run/rank_00000/stopwatch.pb; cp -r " + source + " {dir}/run/attempt_2");
   std::filesystem::remove_all(dir_);
-  const auto of_runs = RunInTurn(options_, [](const Samples& samples) {
+  RunAll([](const Samples& samples) {
     EXPECT_EQ(samples.primary, "iteration");
     EXPECT_TRUE(samples.iterations_must_match);
     EXPECT_THAT(samples.b.at(1).measurements.at(0).seconds, ElementsAre(1, 2));
     return true;
   });
-  EXPECT_TRUE(of_runs.ok()) << of_runs.status();
   options_.results = "times.jsonl";
   EXPECT_THAT(ErrorOf("true", "true"), HasSubstr(dir_ + "/warm_a_001/times.jsonl: No such file"));
   // Run directories do not matter if a file has the times.
@@ -215,23 +217,21 @@ TEST_F(RunInTurnTest, ASignalOrTheTimeEndsItWithWholeBlocks) {
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
   for (const auto& [signal, at, end] :
        {std::tuple(SIGINT, 4, 4), {SIGTERM, 4, 4}, {SIGHUP, 4, 4}, {SIGCHLD, 4, 6}, {SIGINT, 6, 6}}) {
-    const auto turns = RunInTurn(options_, [signal = signal, at = at](const Samples& samples) {
+    const Turns turns = RunAll([signal = signal, at = at](const Samples& samples) {
       if (samples.a.size() == static_cast<size_t>(at)) kill(getpid(), signal);
       return false;
     });
-    ASSERT_TRUE(turns.ok()) << turns.status();
-    EXPECT_EQ(turns->stop, end == 6 ? Stop::kMaxRuns : Stop::kInterrupted) << signal;
-    EXPECT_EQ(turns->samples.a.size(), end) << signal;
+    EXPECT_EQ(turns.stop, end == 6 ? Stop::kMaxRuns : Stop::kInterrupted) << signal;
+    EXPECT_EQ(turns.samples.a.size(), end) << signal;
     pthread_sigmask(SIG_SETMASK, nullptr, &after);
     for (const int of : {SIGINT, SIGTERM, SIGHUP, SIGCHLD})
       EXPECT_EQ(sigismember(&after, of), sigismember(&before, of)) << of;
   }
   options_.max_seconds = 0.2;
   options_.command_b = {"sleep", "98762"};
-  const auto turns = RunInTurn(options_, [](const Samples&) { return false; });
-  ASSERT_TRUE(turns.ok()) << turns.status();
-  EXPECT_EQ(turns->stop, Stop::kMaxTime);
-  EXPECT_THAT(turns->samples.a, IsEmpty());
+  const Turns turns = RunAll();
+  EXPECT_EQ(turns.stop, Stop::kMaxTime);
+  EXPECT_THAT(turns.samples.a, IsEmpty());
 }
 
 }  // namespace
