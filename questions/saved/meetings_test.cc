@@ -202,21 +202,20 @@ TEST(SampledJob, WhatASenderSavesIsSavedByItsReceiver) {
   }
   std::vector<IterationSample> samples, unused;
   const double measured = pipeline.Run(samples);
-  const absl::StatusOr<ReplayJob> job = MakeJob(samples);
-  ASSERT_TRUE(job.ok()) << job.status();
+  const ReplayJob job = MakeJob(samples).value();
   std::vector<ScaleQuestion> questions;
   std::vector<double> expected;
   for (const double factor : {0.0, 0.5, 2.0}) {
     for (const int rank : {0, 1}) {
       questions.push_back(
-          *ParseScaleQuestion(*job, absl::StrFormat("rank=%d,measurement=forward,%g", rank, factor)));
+          *ParseScaleQuestion(job, absl::StrFormat("rank=%d,measurement=forward,%g", rank, factor)));
       Pipeline scaled = pipeline;
       for (int64_t& time : rank == 0 ? scaled.forward : scaled.preparation)
         time = static_cast<int64_t>(static_cast<double>(time) * factor);
       expected.push_back(scaled.Run(unused));
     }
   }
-  const WhatIfAnswer answer = AnswerWhatIf(*job, questions);
+  const WhatIfAnswer answer = AnswerWhatIf(job, questions);
   EXPECT_LT(answer.replay_error(), 1e-9);
   EXPECT_NEAR(answer.measured_seconds(), measured, 1e-9);
   for (size_t i = 0; i < expected.size(); ++i)

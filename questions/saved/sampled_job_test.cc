@@ -145,11 +145,7 @@ struct Training {
   }
 };
 
-WhatIfAnswer Ask(Training training) {
-  const absl::StatusOr<ReplayJob> job = MakeJob(training.Run());
-  EXPECT_TRUE(job.ok()) << job.status();
-  return AnswerWhatIf(*job);
-}
+WhatIfAnswer Ask(Training training) { return AnswerWhatIf(MakeJob(training.Run()).value()); }
 
 // Holds an interval of a rank, as its sample tells it.
 struct Told {
@@ -263,12 +259,11 @@ TEST(SampledJob, HoldsTheTimesThatTheRulesSay) {
                    : alike.size() == 1                 ? 0
                                                        : Median(alike);
     }
-    const absl::StatusOr<ReplayJob> job = MakeJob(samples);
-    ASSERT_TRUE(job.ok()) << job.status();
-    ASSERT_EQ(job->steps.size(), steps.size());
+    const ReplayJob job = MakeJob(samples).value();
+    ASSERT_EQ(job.steps.size(), steps.size());
     int64_t first_of_batch = -5, batch = 0;
-    for (size_t i = 0; i < job->steps.size(); ++i) {
-      const ReplayJob::Step& step = job->steps[i];
+    for (size_t i = 0; i < job.steps.size(); ++i) {
+      const ReplayJob::Step& step = job.steps[i];
       EXPECT_EQ(step.number, steps[i]);
       EXPECT_EQ(step.num_iterations, 1);
       if (!is_step(step.number - 1) || step.number >= first_of_batch + 5) {
@@ -278,10 +273,10 @@ TEST(SampledJob, HoldsTheTimesThatTheRulesSay) {
       EXPECT_EQ(step.batch, batch);
       EXPECT_NEAR(step.measured_seconds,
                   (latest[{"reduce", step.number, 0}] - latest[{"reduce", step.number - 1, 0}]), 1e-9);
-      const auto [first, last] = job->graph.OperationsOf(static_cast<int>(i));
+      const auto [first, last] = job.graph.OperationsOf(static_cast<int>(i));
       for (int32_t at = first; at < last; ++at) {
-        const ReplayJob::Operation& operation = job->operations[at];
-        const Key key = {step.number, operation.rank, job->kinds[operation.kind].name};
+        const ReplayJob::Operation& operation = job.operations[at];
+        const Key key = {step.number, operation.rank, job.kinds[operation.kind].name};
         found_own[key] += operation.own;
         found_ideal[key] += operation.ideal;
       }
@@ -291,20 +286,20 @@ TEST(SampledJob, HoldsTheTimesThatTheRulesSay) {
       EXPECT_NEAR(found_ideal[key], ideal[key], 1e-8) << trial << " " << std::get<2>(key);
     }
     for (int rank = 0; rank < training.num_ranks; ++rank) {
-      EXPECT_EQ(job->ranks[rank].rank, rank);
-      EXPECT_EQ(job->ranks[rank].host, samples[rank].host());
-      EXPECT_EQ(job->ranks[rank].stage, is_staged ? rank / 2 : -1);
-      EXPECT_EQ(job->ranks[rank].replica, is_staged && training.num_ranks == 4 ? rank % 2 : -1);
+      EXPECT_EQ(job.ranks[rank].rank, rank);
+      EXPECT_EQ(job.ranks[rank].host, samples[rank].host());
+      EXPECT_EQ(job.ranks[rank].stage, is_staged ? rank / 2 : -1);
+      EXPECT_EQ(job.ranks[rank].replica, is_staged && training.num_ranks == 4 ? rank % 2 : -1);
     }
-    EXPECT_DOUBLE_EQ(job->work_spread, all ? std::hypot(ExpectedSpread(*all), SpreadOfTaken(*all)) : 0);
-    EXPECT_DOUBLE_EQ(job->taken_difference, all ? all->taken_seconds - least_taken : 0);
-    EXPECT_DOUBLE_EQ(job->work_slowdown, all ? SecondsOfOneSlowdown(*all) + job->taken_difference : 0);
-    EXPECT_DOUBLE_EQ(job->taken_share, all ? all->taken_share : 0);
+    EXPECT_DOUBLE_EQ(job.work_spread, all ? std::hypot(ExpectedSpread(*all), SpreadOfTaken(*all)) : 0);
+    EXPECT_DOUBLE_EQ(job.taken_difference, all ? all->taken_seconds - least_taken : 0);
+    EXPECT_DOUBLE_EQ(job.work_slowdown, all ? SecondsOfOneSlowdown(*all) + job.taken_difference : 0);
+    EXPECT_DOUBLE_EQ(job.taken_share, all ? all->taken_share : 0);
     const auto [least, most] = std::minmax_element(inside.begin(), inside.end());
-    EXPECT_NEAR(job->inside_difference,
+    EXPECT_NEAR(job.inside_difference,
                 (*most - *least) / kIterationsPerBlock / std::count(is_kept.begin(), is_kept.end(), true),
                 1e-9);
-    for (const ReplayJob::Kind& kind : job->kinds)
+    for (const ReplayJob::Kind& kind : job.kinds)
       EXPECT_EQ(kind.holds_work, kind.name == "loss" && kind.communicates && is_held);
     std::vector<testing::Matcher<std::string>> notes;
     const bool finds_groups = training.reduces_in_pairs && !training.tells_pairs && training.num_ranks > 2;
@@ -315,9 +310,9 @@ TEST(SampledJob, HoldsTheTimesThatTheRulesSay) {
       notes.push_back(HasSubstr(
           absl::StrFormat("had a rank's CPU for up to %.0f%% of its work", 100 * all->taken_share)));
     }
-    EXPECT_THAT(job->notes, testing::UnorderedElementsAreArray(notes)) << trial;
-    EXPECT_EQ(job->may_overlap, finds_groups);
-    EXPECT_LT(AnswerWhatIf(*job).replay_error(), 1e-9);
+    EXPECT_THAT(job.notes, testing::UnorderedElementsAreArray(notes)) << trial;
+    EXPECT_EQ(job.may_overlap, finds_groups);
+    EXPECT_LT(AnswerWhatIf(job).replay_error(), 1e-9);
   }
 }
 
@@ -332,10 +327,9 @@ TEST(SampledJob, WhereRanksMeetInEachFourthIterationStepsAreOfFourIterationsOfTh
       }
     }
   }
-  const absl::StatusOr<ReplayJob> job = MakeJob(samples);
-  ASSERT_TRUE(job.ok()) << job.status();
-  EXPECT_EQ(job->steps[0].num_iterations, 4);
-  const WhatIfAnswer answer = AnswerWhatIf(*job);
+  const ReplayJob job = MakeJob(samples).value();
+  EXPECT_EQ(job.steps[0].num_iterations, 4);
+  const WhatIfAnswer answer = AnswerWhatIf(job);
   EXPECT_EQ(answer.first_step(), 4);
   EXPECT_EQ(answer.last_step(), 8 * kIterationsPerBlock - 1);
   EXPECT_EQ(answer.num_steps(), answer.last_step() - answer.first_step() + 1);
@@ -435,10 +429,9 @@ TEST(SampledJob, WhoLeavesBeforeAllCameMakesTheReplayTakeAnotherTime) {
 TEST(SampledJob, MissingRankIsNamed) {
   std::vector<IterationSample> samples = Training().Run();
   samples.erase(samples.begin() + 2);
-  const absl::StatusOr<ReplayJob> job = MakeJob(samples);
-  ASSERT_TRUE(job.ok()) << job.status();
-  EXPECT_TRUE(job->incomplete);
-  EXPECT_THAT(job->notes, Contains(HasSubstr("1 of 4 ranks left no iterations: 2")));
+  const ReplayJob job = MakeJob(samples).value();
+  EXPECT_TRUE(job.incomplete);
+  EXPECT_THAT(job.notes, Contains(HasSubstr("1 of 4 ranks left no iterations: 2")));
   for (const auto& [world_size, missing] : {std::pair(10, "2, 4, 5, 6, 7, 8, 9"),
                                             {11, "2, 4, 5, 6, 7, 8, 9, 10"},
                                             {12, "2, 4, 5, 6, 7, 8, 9, 10, ..."}}) {

@@ -287,10 +287,9 @@ TEST(MakeJob, KindsAreThoseOfTheTimeline) {
   Timeline timeline;
   timeline.workers.emplace_back();
   timeline.events.emplace_back();
-  const absl::StatusOr<ReplayJob> job = MakeJob(timeline);
-  ASSERT_TRUE(job.ok()) << job.status();
+  const ReplayJob job = MakeJob(timeline).value();
   std::vector<std::tuple<std::string, std::string, bool>> kinds;
-  for (const ReplayJob::Kind& kind : job->kinds)
+  for (const ReplayJob::Kind& kind : job.kinds)
     kinds.emplace_back(kind.name, kind.operation, kind.communicates);
   using testing::FieldsAre;
   EXPECT_THAT(

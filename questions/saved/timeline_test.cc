@@ -103,16 +103,15 @@ TEST(Timeline, HasTheOperationsOfAllWorkers) {
         events.push_back(Operation(is_category ? "any" : type, fields));
       }
     }
-    const absl::StatusOr<Timeline> timeline = Read(events);
-    ASSERT_TRUE(timeline.ok()) << timeline.status();
+    const Timeline timeline = Read(events).value();
     std::vector<std::string> found;
-    for (const Timeline::Event& event : timeline->events) {
-      found.push_back(Describe(event, timeline->workers[event.worker]));
+    for (const Timeline::Event& event : timeline.events) {
+      found.push_back(Describe(event, timeline.workers[event.worker]));
     }
     EXPECT_THAT(found, ElementsAreArray(expected)) << trial;
-    EXPECT_FALSE(timeline->incomplete);
-    EXPECT_TRUE(timeline->notes.empty());
-    for (size_t i = 0; i < timeline->workers.size(); ++i) EXPECT_EQ(timeline->workers[i].rank, i);
+    EXPECT_FALSE(timeline.incomplete);
+    EXPECT_TRUE(timeline.notes.empty());
+    for (size_t i = 0; i < timeline.workers.size(); ++i) EXPECT_EQ(timeline.workers[i].rank, i);
   }
 }
 
@@ -149,11 +148,10 @@ TEST(Timeline, CountsOperationsThatLackWhatTheyNeed) {
   of_nobody.erase("tid");
   events.push_back(Operation("gc", of_nobody));
   for (int i = 0; i < 3; ++i) events.push_back(Operation("load", kFields));
-  const absl::StatusOr<Timeline> timeline = Read(events);
-  ASSERT_TRUE(timeline.ok()) << timeline.status();
-  EXPECT_EQ(timeline->events.size(), 2U);
-  EXPECT_FALSE(timeline->incomplete);
-  EXPECT_THAT(timeline->notes,
+  const Timeline timeline = Read(events).value();
+  EXPECT_EQ(timeline.events.size(), 2U);
+  EXPECT_FALSE(timeline.incomplete);
+  EXPECT_THAT(timeline.notes,
               testing::UnorderedElementsAre(
                   "2 operations not used: no thread_name says whose they are",
                   "3 operations not used: \"load\" is no operation of a training step",

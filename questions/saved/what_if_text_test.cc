@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "ott/questions/saved/saved_answer.h"
 
@@ -24,22 +25,13 @@ void SetPart(const std::string& name, double slowdown, double seconds, double sa
 
 WhatIfAnswer SomeAnswer() {
   WhatIfAnswer answer;
-  answer.set_verdict(WHAT_IF_RANKS);
-  answer.set_conclusion("rank 8: like\nthe others");
-  answer.add_blamed_ranks(8);
-  answer.set_num_ranks(10);
-  answer.set_num_steps(75);
-  answer.set_first_step(6);
-  answer.set_last_step(84);
-  answer.set_step_word("iteration");
-  answer.set_measured_seconds(0.04);
-  answer.set_replayed_seconds(0.032);
-  answer.set_ideal_seconds(0.02);
-  answer.set_slowdown(1.6);
-  answer.set_launch_slowdown(1.25);
-  answer.set_replay_error(0.0123);
-  answer.add_notes("a\tnote");
-  answer.add_notes("another");
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+      verdict: WHAT_IF_RANKS conclusion: "rank 8: like\nthe others" blamed_ranks: 8
+      num_ranks: 10 num_steps: 75 first_step: 6 last_step: 84 step_word: "iteration"
+      measured_seconds: 0.04 replayed_seconds: 0.032 ideal_seconds: 0.02
+      slowdown: 1.6 launch_slowdown: 1.25 replay_error: 0.0123
+      worst_ranks_share: 0.875 worst_ranks: 8 notes: "a\tnote" notes: "another")",
+                                                            &answer));
   SetPart("rank 8's excess", 0, 0.03, 0.25, 0.03, answer.add_repairs());
   SetPart("rank 3's excess", 0, 0.036, 0.1, 1, answer.add_repairs());
   SetPart("both", 0, 0.028, 0.3, 0.01, answer.mutable_best_repairs_together());
@@ -52,8 +44,6 @@ WhatIfAnswer SomeAnswer() {
   SetPart("forward", 1.5, 0.03, 0.25, 0, answer.add_by_operation());
   for (int host = 0; host < 2; ++host)
     SetPart(absl::StrCat("node", host), 1.5 - host, 0.03, 0.25, 0, answer.add_by_host());
-  answer.set_worst_ranks_share(0.875);
-  answer.add_worst_ranks(8);
   for (int part = 0; part < 10; ++part) {
     CriticalPart& out = *answer.add_critical_path();
     out.set_rank(absl::StrCat("rank ", part));

@@ -123,11 +123,7 @@ class WhatIfTest : public ::testing::Test {
     return MakeJob(*std::move(timeline));
   }
 
-  WhatIfAnswer Ask(Training training) {
-    const absl::StatusOr<ReplayJob> job = Read(training.Json());
-    EXPECT_TRUE(job.ok()) << job.status();
-    return AnswerWhatIf(*job);
-  }
+  WhatIfAnswer Ask(Training training) { return AnswerWhatIf(Read(training.Json()).value()); }
 
   const std::string dir_ =
       ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
@@ -136,11 +132,9 @@ class WhatIfTest : public ::testing::Test {
 
 // The whole trace's figures are compared by questions/saved/compare_with_published.
 TEST_F(WhatIfTest, StepsOfAPublishedTraceTakeWhatWasPublished) {
-  absl::StatusOr<Timeline> timeline = ReadTimeline("questions/saved/testdata/straggler_analysis_cut.json.gz");
-  ASSERT_TRUE(timeline.ok()) << timeline.status();
-  const absl::StatusOr<ReplayJob> job = MakeJob(*std::move(timeline));
-  ASSERT_TRUE(job.ok()) << job.status();
-  const WhatIfAnswer answer = AnswerWhatIf(*job);
+  Timeline timeline = ReadTimeline("questions/saved/testdata/straggler_analysis_cut.json.gz").value();
+  const ReplayJob job = MakeJob(std::move(timeline)).value();
+  const WhatIfAnswer answer = AnswerWhatIf(job);
   ASSERT_EQ(answer.by_step_size(), 2);
   EXPECT_NEAR(answer.by_step(0).measured_seconds(), 2.3816521167755127, 1e-3 * 2.38);
   EXPECT_NEAR(answer.by_step(1).measured_seconds(), 2.3754515647888184, 1e-3 * 2.38);
@@ -166,10 +160,9 @@ TEST_F(WhatIfTest, NothingIsToBeMendedWhereAllAreAlike) {
 
 TEST_F(WhatIfTest, SizesBesideTheTimelineSayWhatIsMissing) {
   ASSERT_TRUE(WriteFileAtomically(dir_ + "/meta-x.yaml", "trial_name: x\ndp_size: 3\npp_size: 2\n").ok());
-  const absl::StatusOr<ReplayJob> job = Read(Training().Json());
-  ASSERT_TRUE(job.ok());
-  EXPECT_TRUE(job->incomplete);
-  EXPECT_THAT(job->notes, Contains(HasSubstr("2 ranks are missing: stage 0 of replica 2")));
+  const ReplayJob job = Read(Training().Json()).value();
+  EXPECT_TRUE(job.incomplete);
+  EXPECT_THAT(job.notes, Contains(HasSubstr("2 ranks are missing: stage 0 of replica 2")));
 }
 
 TEST_F(WhatIfTest, OperationsThatWaitForEachOtherInACircleAreNamed) {
@@ -212,9 +205,8 @@ TEST_F(WhatIfTest, WhatIsNoTimelineIsRefused) {
 TEST_F(WhatIfTest, TimelineHoldsBothRuns) {
   Training training;
   training.slow_rank = 1;
-  const absl::StatusOr<ReplayJob> job = Read(training.Json());
-  ASSERT_TRUE(job.ok());
-  ASSERT_TRUE(WriteIdealTimeline(*job, dir_ + "/ideal.json").ok());
+  const ReplayJob job = Read(training.Json()).value();
+  ASSERT_TRUE(WriteIdealTimeline(job, dir_ + "/ideal.json").ok());
   google::protobuf::Value json;
   const std::string text = ReadFile(dir_ + "/ideal.json").value();
   ASSERT_TRUE(JsonToProto(text, &json).ok());
@@ -241,22 +233,22 @@ TEST_F(WhatIfTest, TimelineHoldsBothRuns) {
         number("ts"), std::llround(fields.at("dur").number_value() * 1000));
   }
   std::vector<double> own, delays, ideal;
-  for (const ReplayJob::Operation& operation : job->operations) {
+  for (const ReplayJob::Operation& operation : job.operations) {
     own.push_back(operation.own);
     delays.push_back(operation.delay);
     ideal.push_back(operation.ideal);
   }
-  const DependencyGraph::Times measured = job->graph.ReplayInFull(own, delays);
-  const DependencyGraph::Times alike = job->graph.ReplayInFull(ideal, {});
+  const DependencyGraph::Times measured = job.graph.ReplayInFull(own, delays);
+  const DependencyGraph::Times alike = job.graph.ReplayInFull(ideal, {});
   double begin = 0;
-  for (int step = 0; step < job->graph.num_steps(); ++step) {
-    const auto [first, last] = job->graph.OperationsOf(step);
+  for (int step = 0; step < job.graph.num_steps(); ++step) {
+    const auto [first, last] = job.graph.OperationsOf(step);
     double end = 0;
     for (int32_t i = first; i < last; ++i) {
       for (const auto* const times : {&measured, &alike}) {
-        const ReplayJob::Operation& operation = job->operations[i];
+        const ReplayJob::Operation& operation = job.operations[i];
         const int64_t start = std::llround(1e9 * (begin + times->start[i]));
-        expected.emplace_back(2 * operation.rank + (times == &alike), job->kinds[operation.kind].name, step,
+        expected.emplace_back(2 * operation.rank + (times == &alike), job.kinds[operation.kind].name, step,
                               start, std::llround(1e9 * (begin + times->end[i])) - start);
         end = std::max(end, times->end[i]);
       }

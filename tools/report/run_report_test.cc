@@ -100,15 +100,13 @@ TEST_F(RunReportTest, AComparisonThatCouldNotBeMadeIsNoPass) {
 TEST_F(RunReportTest, WhatWouldBeSavedIsNotToldWithoutTheSlowRanksIterations) {
   WritePlantedRun(run_dir_ + "/planted", PlantedRun());
   const std::string run_dir = run_dir_ + "/planted";
-  absl::StatusOr<RunReport> report = ReportOf(run_dir);
-  ASSERT_TRUE(report.ok()) << report.status();
-  ASSERT_EQ(AnswerTo("saved", *report).finding(), Answer::BAD) << TextOf(AnswerTo("saved", *report));
-  EXPECT_THAT(AnswerTo("saved", *report).ranks(), Contains(PlantedRun().slow_rank));
+  const Answer saved = AnswerTo("saved", ReportOf(run_dir).value());
+  ASSERT_EQ(saved.finding(), Answer::BAD) << TextOf(saved);
+  EXPECT_THAT(saved.ranks(), Contains(PlantedRun().slow_rank));
   std::filesystem::remove(IterationsPath(run_dir, PlantedRun().slow_rank));
-  report = ReportOf(run_dir);
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_FALSE(IsComplete(*report));
-  EXPECT_THAT(Text(*report),
+  const RunReport report = ReportOf(run_dir).value();
+  EXPECT_FALSE(IsComplete(report));
+  EXPECT_THAT(Text(report),
               HasSubstr("? What would mending it save?\n  what if: cannot tell: the 3 ranks that are"));
 }
 

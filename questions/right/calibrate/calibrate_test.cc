@@ -73,13 +73,13 @@ TEST(Calibrate, WhatItWritesIsWhatACheckReadsAndNames) {
 
 TEST(Calibrate, ARunThatIsAnotherBitForBitDoesNotCount) {
   const auto calibration = Calibrate({MakeRun("a", 0, 5, 0.25f), MakeRun("b", 0, 5, 0.25f),
-                                      MakeRun("c", 0, 5, 0.5f), MakeRun("d", 0, 5, 0.375f)});
-  ASSERT_TRUE(calibration.ok()) << calibration.status();
-  EXPECT_THAT(calibration->repeated, ElementsAre(HasSubstr("_b")));
-  EXPECT_THAT(calibration->tolerances.runs(), ElementsAre(HasSubstr("_a"), HasSubstr("_c"), HasSubstr("_d")));
-  EXPECT_DOUBLE_EQ(calibration->tolerances.factor(), FactorFor(3));
-  ASSERT_EQ(calibration->left_out.size(), 3u);
-  for (int run = 0; run < 3; ++run) EXPECT_EQ(calibration->left_out[run].run, run);
+                                      MakeRun("c", 0, 5, 0.5f), MakeRun("d", 0, 5, 0.375f)})
+                               .value();
+  EXPECT_THAT(calibration.repeated, ElementsAre(HasSubstr("_b")));
+  EXPECT_THAT(calibration.tolerances.runs(), ElementsAre(HasSubstr("_a"), HasSubstr("_c"), HasSubstr("_d")));
+  EXPECT_DOUBLE_EQ(calibration.tolerances.factor(), FactorFor(3));
+  ASSERT_EQ(calibration.left_out.size(), 3u);
+  for (int run = 0; run < 3; ++run) EXPECT_EQ(calibration.left_out[run].run, run);
 }
 
 TEST(Calibrate, OfTwoRunsNobodyCanTellAFaultFromNoise) {
@@ -99,13 +99,12 @@ TEST(Calibrate, OfTwoRunsNobodyCanTellAFaultFromNoise) {
 TEST(Calibrate, EachRunIsLeftOutInTurnAndRaisesTheFactorOfItsTensor) {
   const std::vector<std::string> runs = {MakeRun("a", 0, 5, 0.25f), MakeRun("b", 0, 5, 0.5f),
                                          MakeRun("c", 0, 5, 0.375f), MakeRun("d", 0, 5, 4)};
-  const auto calibration = Calibrate(runs);
-  ASSERT_TRUE(calibration.ok()) << calibration.status();
-  ASSERT_EQ(calibration->left_out.size(), 4u);
-  EXPECT_GT(calibration->left_out[3].part, 1);
-  EXPECT_DOUBLE_EQ(calibration->tolerances.factor(), FactorFor(4));
-  ASSERT_EQ(calibration->tolerances.tensors_size(), 1);
-  EXPECT_DOUBLE_EQ(calibration->tolerances.tensors(0).factor(), FactorFor(4) * calibration->left_out[3].part);
+  const auto calibration = Calibrate(runs).value();
+  ASSERT_EQ(calibration.left_out.size(), 4u);
+  EXPECT_GT(calibration.left_out[3].part, 1);
+  EXPECT_DOUBLE_EQ(calibration.tolerances.factor(), FactorFor(4));
+  ASSERT_EQ(calibration.tolerances.tensors_size(), 1);
+  EXPECT_DOUBLE_EQ(calibration.tolerances.tensors(0).factor(), FactorFor(4) * calibration.left_out[3].part);
   // A factor that is given stays.
   EXPECT_EQ(Calibrate(runs, FactorFor(3))->tolerances.tensors(0).factor(), 0);
 }
@@ -119,9 +118,8 @@ TEST(Calibrate, NaNInAllRunsIsNoDifference) {
     crosscheck::WriteDumpForTest(runs.back(), 1, 5, {own, 2, nan});
   }
   for (const std::string& run : runs) crosscheck::WriteDumpForTest(run, 0, 5, {1, 2, nan});
-  const auto calibration = Calibrate(runs, 2);
-  ASSERT_TRUE(calibration.ok()) << calibration.status();
-  EXPECT_EQ(calibration->tolerances.tensors(0).noise(), 0.25);
+  const auto calibration = Calibrate(runs, 2).value();
+  EXPECT_EQ(calibration.tolerances.tensors(0).noise(), 0.25);
 }
 
 TEST(Noise, IsWhatItsDefinitionsSay) {
@@ -350,11 +348,10 @@ TEST(Calibrate, TensorsWithoutElementsHaveNoTolerance) {
     return run;
   };
   const std::vector<std::string> runs = {write(0.25f, 0.25f), write(0.5f, 0.5f)};
-  const auto calibration = Calibrate(runs, FactorFor(2));
-  ASSERT_TRUE(calibration.ok()) << calibration.status();
-  EXPECT_THAT(calibration->not_calibrated, ElementsAre("image", "many"));
-  ASSERT_EQ(calibration->tolerances.tensors_size(), 1);
-  EXPECT_EQ(calibration->tolerances.tensors(0).path(), "weights");
+  const auto calibration = Calibrate(runs, FactorFor(2)).value();
+  EXPECT_THAT(calibration.not_calibrated, ElementsAre("image", "many"));
+  ASSERT_EQ(calibration.tolerances.tensors_size(), 1);
+  EXPECT_EQ(calibration.tolerances.tensors(0).path(), "weights");
   // They are not equal, and what differs calibrates nothing.
   EXPECT_THAT(std::string(Calibrate({write(0.25f, 1), write(0.5f, 1)}).status().message()),
               AllOf(HasSubstr("image, many"), Not(HasSubstr("equal bit for bit"))));

@@ -33,9 +33,7 @@ std::string Data(const std::string& name) { return "core/checkpoint/testdata/" +
 RunsComparison Compare(const std::string& reference, const std::string& current, bool bitwise = false) {
   CompareRunsOptions options;
   options.compare.tensors.tolerance.bitwise = bitwise;
-  absl::StatusOr<RunsComparison> comparison = CompareRuns(reference, current, options);
-  EXPECT_TRUE(comparison.ok()) << comparison.status();
-  return comparison.ok() ? *std::move(comparison) : RunsComparison();
+  return CompareRuns(reference, current, options).value();
 }
 
 std::string Text(const std::string& reference, const std::string& current) {
@@ -166,9 +164,7 @@ RunsComparison CompareWithMegatron(const std::string& hugging_face, const std::s
   EXPECT_TRUE(ReadTextProto("questions/right/layout/" + names, &options.names.emplace()).ok());
   if (!rules_added.empty()) options.names->mutable_a()->add_tensors()->set_path(rules_added);
   options.compare.tensors.tolerance.bitwise = true;
-  absl::StatusOr<RunsComparison> comparison = CompareRuns(hugging_face, Data(megatron), options);
-  EXPECT_TRUE(comparison.ok()) << comparison.status();
-  return comparison.ok() ? *std::move(comparison) : RunsComparison();
+  return CompareRuns(hugging_face, Data(megatron), options).value();
 }
 
 RunsComparison CompareLlamas(const std::string& megatron, const std::string& rules_added = "") {

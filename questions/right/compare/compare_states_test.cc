@@ -281,9 +281,8 @@ TEST(CompareStates, WhatPassesIsByItsDefinition) {
     tolerance.bitwise = by == By::kBits;
     tolerance.nan_equal = by == By::kNan;
     tolerance.atol = by == By::kTolerance ? 0.5 : 0;
-    const auto comparison = CompareRuns(files[0], files[1], options);
-    ASSERT_TRUE(comparison.ok()) << comparison.status();
-    const DumpSummary& dump = comparison->dumps.at(0);
+    const auto comparison = CompareRuns(files[0], files[1], options).value();
+    const DumpSummary& dump = comparison.dumps.at(0);
     std::map<std::string, bool> is;
     std::map<StateKind, StateSummary> states;
     for (const NamedComparison& result : dump.results.results) {
@@ -337,9 +336,9 @@ TEST(CompareStates, WhatPassesIsByItsDefinition) {
       EXPECT_EQ(state->failing_ranks, summary.failing_ranks) << trial;
       ++state;
     }
-    EXPECT_EQ(comparison->notes, notes) << trial;
-    EXPECT_EQ(comparison->problems.size(), !buckets.empty()) << trial;
-    for (const std::string& problem : comparison->problems) {
+    EXPECT_EQ(comparison.notes, notes) << trial;
+    EXPECT_EQ(comparison.problems.size(), !buckets.empty()) << trial;
+    for (const std::string& problem : comparison.problems) {
       const auto is_said_of = [&](const std::string& path) {
         return problem == absl::StrCat(buckets.size(), " values of the optimizer were not compared, such as ",
                                        path,
@@ -349,9 +348,9 @@ TEST(CompareStates, WhatPassesIsByItsDefinition) {
       EXPECT_TRUE(std::any_of(buckets.begin(), buckets.end(), is_said_of)) << trial << " " << problem;
     }
     const bool all_pass = std::all_of(is.begin(), is.end(), [](const auto& entry) { return entry.second; });
-    EXPECT_EQ(comparison->verdict(), !all_pass          ? Verdict::kDifferent
-                                     : !buckets.empty() ? Verdict::kCouldNotCompare
-                                                        : Verdict::kEqual);
+    EXPECT_EQ(comparison.verdict(), !all_pass          ? Verdict::kDifferent
+                                    : !buckets.empty() ? Verdict::kCouldNotCompare
+                                                       : Verdict::kEqual);
   }
   EXPECT_GT(num_tied, 8);
   EXPECT_GT(num_explained, 8);

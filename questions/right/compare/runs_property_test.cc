@@ -255,11 +255,10 @@ class ChangedRun {
   }
 
   static void Replace(const std::string& path, const std::string& from, const std::string& to) {
-    absl::StatusOr<std::string> text = ReadFile(path);
-    ASSERT_TRUE(text.ok()) << text.status();
-    const size_t at = text->find(from);
-    ASSERT_NE(at, text->npos);
-    ASSERT_TRUE(WriteFileAtomically(path, text->replace(at, from.size(), to)).ok());
+    std::string text = ReadFile(path).value();
+    const size_t at = text.find(from);
+    ASSERT_NE(at, text.npos);
+    ASSERT_TRUE(WriteFileAtomically(path, text.replace(at, from.size(), to)).ok());
   }
 
   Random random_;
@@ -291,19 +290,17 @@ TEST(RandomRuns, OneChangeIsWhatComparisonsSay) {
       SCOPED_TRACE(absl::StrCat("seed ", seed, ", change ", i));
       ChangedRun run(dir, 100 * seed);
       const Expected expected = run.Apply(static_cast<Change>(i));
-      const auto compared = CompareRuns(run.reference(), run.current(), {});
-      ASSERT_TRUE(compared.ok()) << compared.status();
+      const auto compared = CompareRuns(run.reference(), run.current(), {}).value();
       config.set_reference_run(run.reference());
       for (const Verdict verdict :
-           {compared->verdict(), VerdictOf(crosscheck::CheckRunAgainstReference(run.current(), config))}) {
+           {compared.verdict(), VerdictOf(crosscheck::CheckRunAgainstReference(run.current(), config))}) {
         if (expected.or_different && verdict == Verdict::kDifferent) continue;
         EXPECT_EQ(verdict, expected.of_runs);
       }
 
-      const auto replicas = crosscheck::CheckReplicasOfRun(run.current(), config);
-      ASSERT_TRUE(replicas.ok()) << replicas.status();
-      ASSERT_EQ(replicas->size(), 2u);
-      for (const CrossCheckVerdict& verdict : *replicas) {
+      const auto replicas = crosscheck::CheckReplicasOfRun(run.current(), config).value();
+      ASSERT_EQ(replicas.size(), 2u);
+      for (const CrossCheckVerdict& verdict : replicas) {
         const bool is_concerned =
             verdict.iteration() == run.iteration() || static_cast<Change>(i) == Change::kRankMissing;
         EXPECT_EQ(verdict.outcome(), is_concerned ? expected.of_replicas : BITWISE_EQUAL);

@@ -110,9 +110,8 @@ TEST(CheckReplicasOfRun, EachCheckHasOneVerdictByItsDefinition) {
                                                      : "NOT_COMPARED",
                                       twice));
     }
-    const auto verdicts = CheckReplicasOfRun(run, config);
-    ASSERT_TRUE(verdicts.ok()) << verdicts.status();
-    for (const CrossCheckVerdict& verdict : *verdicts) is.push_back(Describe(verdict));
+    const auto verdicts = CheckReplicasOfRun(run, config).value();
+    for (const CrossCheckVerdict& verdict : verdicts) is.push_back(Describe(verdict));
     EXPECT_EQ(is, expected) << trial;
   }
 }
@@ -136,9 +135,7 @@ class CheckReplicasOfRunTest : public testing::Test {
   std::vector<CrossCheckVerdict> Check(const std::string& replicated) const {
     CrossCheckConfig config;
     config.add_replicated(replicated);
-    auto verdicts = CheckReplicasOfRun(run_, config);
-    EXPECT_TRUE(verdicts.ok()) << verdicts.status();
-    return verdicts.ok() ? *verdicts : std::vector<CrossCheckVerdict>(2);
+    return CheckReplicasOfRun(run_, config).value();
   }
 
   const std::string run_ = MakeRunForTest("run", 3);

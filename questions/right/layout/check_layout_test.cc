@@ -172,12 +172,11 @@ TEST(ToWholes, FoldersOfRanksArePutTogetherAndTheirLayersCounted) {
   EXPECT_EQ(ToWholes(tree, layout, &problems).status().message(),
             "has 3 folders mp_rank_*, but 2 of tensor, 2 of pipeline and 1 of expert parallelism");
   tree.Insert("mp_rank_01_001", one(5));
-  const absl::StatusOr<Value> wholes = ToWholes(tree, layout, &problems);
-  ASSERT_TRUE(wholes.ok()) << wholes.status();
+  const Value wholes = ToWholes(tree, layout, &problems).value();
   EXPECT_THAT(problems, ElementsAre("latest lies beside the folders of ranks, and is not compared"));
-  ASSERT_EQ(wholes->map().size(), 3);
+  ASSERT_EQ(wholes.map().size(), 3);
   for (const int layer : {0, 1, 2}) {
-    const Tensor whole = Gathered(wholes->map().Find(absl::StrCat(layer, ".w"))->tensor()).value();
+    const Tensor whole = Gathered(wholes.map().Find(absl::StrCat(layer, ".w"))->tensor()).value();
     ASSERT_EQ(whole.view.shape(), Dims({2}));
     const float* const elements = static_cast<const float*>(whole.view.data());
     EXPECT_THAT(std::vector<float>(elements, elements + 2), ElementsAre(2 * layer, 2 * layer + 1));
@@ -193,18 +192,16 @@ TEST(ToWholes, FoldersOfRanksArePutTogetherAndTheirLayersCounted) {
 TEST(RankDump, KeepsNoFileMapped) {
   const std::string run = MakeRunForTest("mapped", 1);
   WriteTreeForTest(run, 0, 0, ValueMap{{"weights", Count({64, 64})}, {"step", 3}});
-  const auto dump = RankDump::Read(DumpsDirectory(run, 0) + "/0");
-  ASSERT_TRUE(dump.ok()) << dump.status();
+  const auto dump = RankDump::Read(DumpsDirectory(run, 0) + "/0").value();
   const auto num_mapped = [] {
     std::ifstream maps("/proc/self/maps");
     const std::string text{std::istreambuf_iterator<char>(maps), {}};
     return text.find("weights.bin") != text.npos;
   };
   EXPECT_FALSE(num_mapped());
-  const auto weights = dump->Open(0);
-  ASSERT_TRUE(weights.ok()) << weights.status();
+  const auto weights = dump.Open(0).value();
   EXPECT_TRUE(num_mapped());
-  EXPECT_EQ(static_cast<const float*>(weights->view.data())[4095], 4095);
+  EXPECT_EQ(static_cast<const float*>(weights.view.data())[4095], 4095);
 }
 
 TEST(RankDump, WhatStandsForATensorStandsAlone) {

@@ -339,10 +339,9 @@ TEST_P(LayoutProperty, CutAndPutTogetherIsEqualAndFlippedBitsAreFoundAtTheirPlac
   *layout.mutable_b() = runs[1].layout();
   // Parts of seeds in one directory each.
   const std::string dirs[2] = {runs[0].Write("a"), runs[1].Write("b")};
-  const auto equal = CheckLayout(dirs[0], dirs[1], layout, {});
-  ASSERT_TRUE(equal.ok()) << equal.status();
-  ASSERT_EQ(equal->front().outcome(), BITWISE_EQUAL) << LayoutVerdictsToText(*equal) << layout.DebugString();
-  EXPECT_EQ(equal->front().num_tensors(), static_cast<int64_t>(model.wholes.size()));
+  const auto equal = CheckLayout(dirs[0], dirs[1], layout, {}).value();
+  ASSERT_EQ(equal.front().outcome(), BITWISE_EQUAL) << LayoutVerdictsToText(equal) << layout.DebugString();
+  EXPECT_EQ(equal.front().num_tensors(), static_cast<int64_t>(model.wholes.size()));
 
   // One bit of b is flipped, or some of both.
   const bool is_one = GetParam() % 2 == 0;
@@ -359,10 +358,9 @@ TEST_P(LayoutProperty, CutAndPutTogetherIsEqualAndFlippedBitsAreFoundAtTheirPlac
     runs[side].WriteRank(dirs[side], rank);
     changed.insert(model.wholes[held->origin[element].first].name);
   }
-  const auto verdicts = CheckLayout(dirs[0], dirs[1], layout, {});
-  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
-  const LayoutVerdict& verdict = verdicts->front();
-  const std::string text = LayoutVerdictsToText(*verdicts);
+  const auto verdicts = CheckLayout(dirs[0], dirs[1], layout, {}).value();
+  const LayoutVerdict& verdict = verdicts.front();
+  const std::string text = LayoutVerdictsToText(verdicts);
   for (const LayoutDifference& difference : verdict.differences()) found.insert(difference.tensor());
   ASSERT_EQ(verdict.outcome(), DIFFERENT) << text;
   EXPECT_EQ(found, changed) << text;

@@ -33,11 +33,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Contents ShownAt(const std::string& path) {
-  absl::StatusOr<Contents> contents = Show(path);
-  EXPECT_TRUE(contents.ok()) << contents.status();
-  return contents.ok() ? *std::move(contents) : Contents();
-}
+Contents ShownAt(const std::string& path) { return Show(path).value(); }
 
 auto FieldsOf(const TensorStatistics& of) {
   return std::tuple(of.min, of.max, of.mean, of.l2_norm, of.num_nan, of.num_inf);
@@ -47,10 +43,8 @@ Contents Shown(const std::string& name) { return ShownAt("core/checkpoint/testda
 
 TEST(Show, EachTensorHasItsFigures) {
   for (const char* const name : {"values.pt", "whole.pt", "dcp_2", "weights.npz"}) {
-    const absl::StatusOr<Checkpoint> checkpoint =
-        ReadCheckpoint(std::string("core/checkpoint/testdata/") + name);
-    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
-    std::vector<NamedTensor> tensors = ListValues(checkpoint->state);
+    const Checkpoint checkpoint = ReadCheckpoint(std::string("core/checkpoint/testdata/") + name).value();
+    std::vector<NamedTensor> tensors = ListValues(checkpoint.state);
     tensors.erase(
         std::remove_if(tensors.begin(), tensors.end(),
                        [](const NamedTensor& of) { return of.content == NamedTensor::Content::kText; }),
