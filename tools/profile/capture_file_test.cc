@@ -8,6 +8,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tools/profile/capture_for_test.h"
 
 namespace ott::profile {
 namespace {
@@ -17,18 +18,7 @@ class CaptureFileTest : public ::testing::Test {
   CaptureFileTest() { std::filesystem::remove(path_); }
 
   // The one number that a query gives, to another reader of the file.
-  int64_t Query(const std::string& sql) const {
-    sqlite3* database = nullptr;
-    sqlite3_stmt* statement = nullptr;
-    EXPECT_EQ(sqlite3_open_v2(path_.c_str(), &database, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
-    EXPECT_EQ(sqlite3_prepare_v2(database, sql.c_str(), -1, &statement, nullptr), SQLITE_OK)
-        << sqlite3_errmsg(database);
-    EXPECT_EQ(sqlite3_step(statement), SQLITE_ROW);
-    const int64_t number = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    sqlite3_close(database);
-    return number;
-  }
+  int64_t Query(const std::string& sql) const { return std::stoll(profile::Query(path_, sql).at(0)); }
 
   std::unique_ptr<CaptureFile> Create() { return CaptureFile::Create(path_).value(); }
 
