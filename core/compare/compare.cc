@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/glob.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/compare/report.h"
 #include "ott/core/digest/digest.h"
 #include "ott/core/dump/adding_order.h"
 #include "ott/core/dump/dump_files.h"

@@ -210,6 +210,10 @@ std::string SummaryText(const TreeComparison& comparison) {
   return absl::StrCat(std::string(Name(verdict)), bits, ": ", counts);
 }
 
+bool CouldNotCompare(CompareStatus status) {
+  return status == CompareStatus::kCouldNotCompare || status == CompareStatus::kEmpty;
+}
+
 std::string FlippedBitsText(absl::Span<const int> bits) {
   constexpr size_t kFewBits = 2;
   if (bits.empty() || bits.size() > kFewBits) return "";

@@ -38,6 +38,9 @@ std::string ToJUnitXml(const TreeComparison& comparison);
 std::string Printable(const std::string& text);
 std::string AsUtf8(const std::string& text);
 
+// Returns true for a result that is no answer, which is neither a pass nor a difference.
+bool CouldNotCompare(CompareStatus status);
+
 Value ToValue(const TreeComparison& comparison);
 Value ToValue(const NamedComparison& result);
 

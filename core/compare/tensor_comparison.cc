@@ -225,10 +225,6 @@ bool IsTolerance(double number) { return number >= 0 && std::isfinite(number); }
 
 bool Passes(CompareStatus status) { return status <= CompareStatus::kWithinTolerance; }
 
-bool CouldNotCompare(CompareStatus status) {
-  return status == CompareStatus::kCouldNotCompare || status == CompareStatus::kEmpty;
-}
-
 TensorComparison CompareTensors(const TensorView& reference, const TensorView& current,
                                 const TensorCompareOptions& options) {
   return CompareTensors(Tensor{reference, nullptr}, Tensor{current, nullptr}, options);

@@ -53,8 +53,6 @@ enum class CompareStatus : uint8_t {
 std::string_view Name(CompareStatus status);
 
 bool Passes(CompareStatus status);
-// Returns true for no answer, which is neither a pass nor a difference.
-bool CouldNotCompare(CompareStatus status);
 
 // One element on both sides.
 struct ElementDifference {

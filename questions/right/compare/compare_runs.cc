@@ -14,6 +14,7 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/checkpoint/checkpoint.h"
+#include "ott/core/compare/report.h"
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/dist/check/tensor_selection.h"

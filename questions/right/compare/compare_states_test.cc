@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/core/compare/report.h"
 #include "ott/questions/right/compare/compare_runs.h"
 
 namespace ott::compare {

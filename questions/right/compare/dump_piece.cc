@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ott/core/compare/report.h"
 #include "ott/dist/check/tensor_selection.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/share/archive.h"
