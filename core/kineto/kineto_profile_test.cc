@@ -377,7 +377,7 @@ TEST(KinetoProfile, CollectivesOfOneKindAreAlikeInAllThatIsTold) {
   for (const Profile::Collective& collective : profile.collectives) kinds.push_back(collective.kind);
   EXPECT_THAT(kinds, ElementsAre(0, 0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_EQ(profile.collective_kinds.size(), 8u);
-  // What is not told is not known; a description of its own goes before the header's.
+  // A fact that no event tells stays unknown; an event's own description goes before the header's.
   Written barrier{"kernel", "nccl"};
   barrier.more = R"("Collective name":"barrier","Process Group Name":"g","Process Group Description":"own")";
   EXPECT_EQ(ToText(Read(TextOf({barrier}),

@@ -22,7 +22,7 @@ TEST(FormatRanks, JoinsNeighboursAndEndsAfterSixteen) {
   std::vector<int> shortened = {4, 5, 6};
   shortened.pop_back();
   EXPECT_EQ(FormatRanks(std::move(shortened)), "ranks 4, 5");
-  // What nobody would read is cut.
+  // A list that nobody would read is cut.
   std::vector<int> odd;
   for (int rank = 1; rank < 10000; rank += 2) odd.push_back(rank);
   EXPECT_EQ(FormatRanks(odd),

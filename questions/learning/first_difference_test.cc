@@ -31,7 +31,7 @@ TEST(AddFirstDifference, NamesArePrintableAndQuotedForAShell) {
   EXPECT_THAT(verdict.first_difference(), Not(HasSubstr("\x1b")));
   EXPECT_THAT(verdict.next(), StartsWith("ott compare '"));
   EXPECT_THAT(verdict.next(), Not(HasSubstr("\x1b")));
-  // What could not be compared is no difference, nor is it none.
+  // Dumps that could not be compared neither differ nor are equal.
   std::ofstream(DumpPath(runs[1], 0, 3) + "/tensors.json") << "{";
   AddFirstDifference({{"a", runs[0], {}}}, {{"b", runs[1], {}}}, &verdict);
   EXPECT_THAT(verdict.first_difference(),

@@ -101,7 +101,7 @@ void LocateExcess(const ClusterSummary& summary, const std::string& group, const
     outermost.push_back(parts.back());
   }
   const double all = excess_of_work.seconds_of_run;
-  // Of measurements the mean of the run is known. Where the rank is as much faster in the rest of the run,
+  // Measurements are known by their means over the run. If the rank is as much faster in the rest of the run,
   // they do not show what it takes longer.
   if (2 * all < excess_of_work.seconds * (excess_of_work.end - excess_of_work.begin)) {
     straggler.set_place_is_unknown(true);

@@ -206,7 +206,7 @@ TEST(ToText, SaysWhatDivergedFirstAndWhere) {
   EXPECT_THAT(
       ToText(comparison),
       HasSubstr("\n  on ranks 1, 2 of 3; at this iteration: fails on ranks 1, 2; passes on rank 0\n"));
-  // What could not be compared is neither a difference nor a pass, and hides none.
+  // A dump that could not be compared is neither a difference nor a pass, and hides none.
   const DumpSummary differs = comparison.dumps[2];
   for (const int i : {0, 2, 5}) {
     comparison.dumps[i].verdict = Verdict::kCouldNotCompare;

@@ -13,7 +13,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from typing import Any, Mapping, Optional, Union
+from typing import Any, Callable, Mapping, Optional, Union
 
 from ._observer import Observer
 
@@ -80,22 +80,22 @@ def _forget_in_fork() -> None:
 os.register_at_fork(after_in_child=_forget_in_fork)
 
 
-def finish() -> None:
-    """Writes and prints what was observed, and takes the hooks back. Collective over the ranks."""
+def _end(write: Callable[[Observer], None]) -> None:
     global _observer
     observer, _observer = _observer, None
     if observer is not None:
-        observer.finish()
+        write(observer)
         observer.close()
+
+
+def finish() -> None:
+    """Writes and prints what was observed, and takes the hooks back. Collective over the ranks."""
+    _end(Observer.finish)
 
 
 def leave() -> None:
     """Ends the observation of a rank that failed, which does not wait for the others."""
-    global _observer
-    observer, _observer = _observer, None
-    if observer is not None:
-        observer.keep()
-        observer.close()
+    _end(Observer.keep)
 
 
 def _finish_at_exit() -> None:
