@@ -7,10 +7,10 @@ namespace ott {
 
 // First come groups: "a=0123.7" has ranks 0 to 3, of which each completed all up to #7. "untimed" and
 // "no_entry" are of jobs that do not record times, or when operations begin. Then come the ranks: "sum:a#8"
-// entered #8 of group a as "sum", and "a#3-8/101=64c!" completed #3 to #8 in iteration 101, of size 64, alone;
-// q: only enqueued. "send>2" and "recv<2" stand; "@load" is the place, "i7" the iteration, "t990" the time of
-// the last sign of life, "killed" says that SIGTERM ended it, "h1" is the host, and "cpu97" the share of a CPU
-// that it takes.
+// entered #8 of group a as "sum", and "a#3-8/101=64c!" completed #3 to #8 in iteration 101, of size 64,
+// alone; q: only enqueued. "send>2" and "recv<2" stand; "@load" is the place, "i7" the iteration, "t990" the
+// time of the last sign of life, "killed" says that SIGTERM ended it, "h1" is the host, and "cpu97" the share
+// of a CPU that it takes.
 inline constexpr char kScenarios[] = R"(
 # Ranks never came.
 a=0123.411 | a#412 t999 | a#412 | | a#412 t990
