@@ -157,6 +157,31 @@ class UnusualTest(ObservedTestCase):
         self.addCleanup(torch._dynamo.utils.counters.clear)
         self.check_sound("compiled_late", train, 9, forward=9)
 
+    def test_steps_are_seen_whose_hooks_were_taken_away(self):
+        # As torch.compile() of PyTorch 2.0 to 2.2 does with all optimizers.
+        class Hookless(torch.optim.SGD):
+            def step(self):
+                with torch.no_grad():
+                    for p in self.param_groups[0]["params"]:
+                        p -= 0.1 * p.grad
+
+            step.hooked = True
+
+        def train():
+            model, _ = make()
+            return learned(model, Hookless(model.parameters(), lr=0.1), 3)
+
+        def train_compiled():
+            model, optimizer = made.pop()
+            torch.compile()
+            torch.manual_seed(RANK)
+            return learned(model, optimizer, 3)
+
+        self.check_sound("hookless", train, 3, optimizer=3)
+        if IS_2:
+            made = [(model, Hookless(model.parameters(), lr=0.1)) for model, _ in (make(), make())]
+            self.check_sound("hookless_before", train_compiled, 3, optimizer=3)
+
     def test_models_and_optimizers_of_single_tasks_are_let_go(self):
         def train():
             model, optimizer = make_alone()

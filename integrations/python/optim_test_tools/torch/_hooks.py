@@ -18,10 +18,25 @@ OWN_FOLDERS = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(
 # While torch.compile traces, what is observed must leave nothing in the graph.
 if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling"):
     is_compiling = torch.compiler.is_compiling
+elif hasattr(torch._utils, "is_compiling"):  # 2.1 and 2.2
+    is_compiling = torch._utils.is_compiling
 else:
 
     def is_compiling() -> bool:
         return False
+
+
+def keep_from_being_compiled() -> None:
+    """Until 2.2, torch.compile() compiles what is called between graphs, this package included."""
+    skipped = sys.modules.get("torch._dynamo.skipfiles")
+    if not hasattr(skipped, "add") or skipped.check(OWN_FOLDERS[1] + "/torch/_hooks.py"):
+        return
+    # It goes on to compile the files of these functions, which may be observed.
+    functions = (torch.nn.Sequential.__init__, torch.set_rng_state)
+    skipped.FILENAME_ALLOWLIST.difference_update(f.__code__.co_filename for f in functions)
+    skipped.FILENAME_ALLOWLIST.update(inspect.unwrap(f).__code__.co_filename for f in functions)
+    skipped.SKIP_DIRS.append("<frozen ")  # what Python has within itself, such as isinstance() of abstract classes
+    skipped.add(__package__.rpartition(".")[0])
 
 
 def is_learning_shapes() -> bool:
@@ -54,8 +69,24 @@ def is_abstract(tensor: Any) -> bool:
     return isinstance(tensor, torch.Tensor) and (tensor.is_meta or (fake is not None and isinstance(tensor, fake.FakeTensor)))
 
 
-# Arguments of a module's hook with which it is called for a forward pass that raises, too: from 2.0 on.
-ALWAYS = {"always_call": True} if int(torch.__version__.split(".")[0]) >= 2 else {}
+# The code of what PyTorch puts around step(), which calls hooks; in 1.13 it knows none of all optimizers.
+optimizer_module = sys.modules["torch.optim.optimizer"]  # torch.optim hides it
+HAS_STEP_HOOKS = hasattr(optimizer_module, "register_optimizer_step_pre_hook")
+_CALLS_HOOKS = torch.optim.Optimizer.profile_hook_step.__code__.co_consts if HAS_STEP_HOOKS else ()
+
+
+def lacks_step_hooks(optimizers: type) -> bool:
+    """Returns True if step() calls no hooks, and never will: in 1.13, and until 2.2 once torch.compile() was called."""
+    step: Any = optimizers.step
+    if not getattr(step, "hooked", False):
+        return False
+    while step is not None and getattr(step, "__code__", None) not in _CALLS_HOOKS:
+        step = getattr(step, "__wrapped__", None)
+    return step is None
+
+
+# Arguments of a module's hook with which it is called for a forward pass that raises, too: from 2.1 on.
+ALWAYS = {"always_call": True} if "always_call" in inspect.signature(torch.nn.Module.register_forward_hook).parameters else {}
 
 
 def guarded(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -257,7 +288,8 @@ def local(tensor: Any) -> Any:
     its own, as that of images may have: these are called, and may fail, for what the observation computes."""
     held = tensor.to_local() if is_sharded(tensor) else tensor
     if hasattr(held, "trigger_wait"):  # AsyncCollectiveTensor, as functional collectives return
-        held = held.trigger_wait()
+        waited = held.trigger_wait()
+        held = held.elem if waited is held else waited  # which is so until 2.2
     functions, dispatch = (getattr(type(held), name, None) for name in ("__torch_function__", "__torch_dispatch__"))
     is_plain = type(held) is torch.Tensor or functions is torch._C._disabled_torch_function_impl
     # A class that dispatches by itself may have no memory of its own, so its tensors stay as they are.
@@ -294,3 +326,10 @@ class WeakIds:
     def __contains__(self, item: Any) -> bool:
         reference = self._references.get(id(item))
         return reference is not None and reference() is item
+
+
+def classes_of(base: type) -> Iterator[type]:
+    """The classes that derive from it, those of others after these."""
+    for derived in base.__subclasses__():
+        yield derived
+        yield from classes_of(derived)

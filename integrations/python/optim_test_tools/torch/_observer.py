@@ -30,10 +30,6 @@ from ._steps import Steps
 from ._tensors import Tensors
 from ._traces import Traces
 
-# torch.optim hides it.
-_optimizer_module = sys.modules["torch.optim.optimizer"]
-_HAS_STEP_HOOKS = hasattr(_optimizer_module, "register_optimizer_step_pre_hook")
-
 
 class Observer:
     """Observes the training of this process from install() to finish().
@@ -124,12 +120,13 @@ class Observer:
         patches.add(self._unwatch_modules)
         patches.wrap(torch.autograd, "backward", self._backward)
         # Older versions know no hooks of all optimizers.
-        if _HAS_STEP_HOOKS:
-            before = _optimizer_module.register_optimizer_step_pre_hook(self._before_step)
-            after = _optimizer_module.register_optimizer_step_post_hook(self._after_step)
+        if _hooks.HAS_STEP_HOOKS:
+            before = _hooks.optimizer_module.register_optimizer_step_pre_hook(self._before_step)
+            after = _hooks.optimizer_module.register_optimizer_step_post_hook(self._after_step)
             patches.add(before.remove)
             patches.add(after.remove)
         patches.wrap(torch.optim.Optimizer, "__init__", self._make_optimizer)
+        patches.wrap(torch, "compile", self._compile)
         clip = sys.modules["torch.nn.utils.clip_grad"]
         for name in ("clip_grad_norm_", "clip_grad_value_"):
             patches.wrap(clip, name, self._clip, also=(torch.nn.utils,))
@@ -190,14 +187,24 @@ class Observer:
     def observe_optimizer(self, optimizer: Any) -> None:
         """Needed where an optimizer was made before install(), and PyTorch has no hooks of all optimizers."""
         self.models.add_optimizer(optimizer)
-        if not _HAS_STEP_HOOKS:
-            self._patches.wrap(type(optimizer), "step", self._step)
+        self._watch_steps(type(optimizer))
 
     def _make_optimizer(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(optimizer, *args, **kwargs)
         self.sound.makes_optimizer(optimizer)
-        if not _HAS_STEP_HOOKS:
-            self._patches.wrap(type(optimizer), "step", self._step)
+        self._watch_steps(type(optimizer))
+        return result
+
+    def _watch_steps(self, optimizers: type) -> None:
+        if _hooks.lacks_step_hooks(optimizers):
+            self._patches.wrap(optimizers, "step", self._step)
+
+    def _compile(self, original: Any, *args: Any, **kwargs: Any) -> Any:
+        self.sound.compiles = True  # what it traces must have no hooks of ours
+        result = original(*args, **kwargs)
+        _hooks.keep_from_being_compiled()
+        for optimizers in _hooks.classes_of(torch.optim.Optimizer):
+            self._watch_steps(optimizers)
         return result
 
     # Its beginning and its end.

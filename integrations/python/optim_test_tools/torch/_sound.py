@@ -54,8 +54,12 @@ class Sound:
 
     @property
     def compiles(self) -> bool:
-        """Returns True if torch.compile() was called, whose graphs must have no hooks of ours."""
+        """True if torch.compile() was called, whose graphs must have no hooks of ours."""
         return self._training.compiles
+
+    @compiles.setter
+    def compiles(self, value: bool) -> None:
+        self._training.compiles = value
 
     def read_values_every(self, iterations: int) -> None:
         """Where that takes too long, it is done less often."""

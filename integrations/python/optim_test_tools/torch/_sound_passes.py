@@ -38,7 +38,6 @@ class Passes:
         self._lost: List[Tuple[int, List[Tuple[torch.Tensor, torch.Tensor]], str]] = []
 
     def install(self, patches: _hooks.Patches) -> None:
-        patches.wrap(torch, "compile", self._compile)
         checkpoint = sys.modules.get("torch.utils.checkpoint")
         if checkpoint is not None:
             patches.wrap(checkpoint.CheckpointFunction, "forward", self._checkpoint)
@@ -49,10 +48,6 @@ class Passes:
             return original(*args, **kwargs)
         finally:
             self._is_checkpoint_deaf = False
-
-    def _compile(self, original: Any, *args: Any, **kwargs: Any) -> Any:
-        self._training.compiles = True  # what it traces must have no hooks of ours
-        return original(*args, **kwargs)
 
     def begin_forward(self, module: Any, root: nn.Module) -> None:
         training = self._training
