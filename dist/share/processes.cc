@@ -258,20 +258,27 @@ void Processes::GiveOut(int to) {
   }
 }
 
-// Another process may have it; else that is its result.
-void Processes::PutBack(size_t piece, int without, const absl::Status& why) {
+// Another process may have it; else its result is why this one has not, or that one which had it is lost.
+void Processes::PutBack(size_t piece, int without, absl::Status why) {
   Batch& batch = *batch_;
-  std::vector<int>& who = batch.who[piece];
-  who.erase(std::remove(who.begin(), who.end(), without), who.end());
+  std::vector<int> others;
+  for (const int process : batch.who[piece]) {
+    if (!peers_[process].lost.ok()) {
+      why = peers_[process].lost;
+    } else if (process != without) {
+      others.push_back(process);
+    }
+  }
+  batch.who[piece] = others;
   const bool was_running = batch.where[piece] >= 0;
   batch.where[piece] = -1;
-  if (who.empty()) {
+  if (others.empty()) {
     batch.waiting.erase(std::remove(batch.waiting.begin(), batch.waiting.end(), piece), batch.waiting.end());
-    return SetResult(piece, why);
+    return SetResult(piece, std::move(why));
   }
   if (!was_running) return;
   batch.waiting.push_front(piece);
-  for (const int process : std::vector<int>(who)) GiveOut(process);
+  for (const int process : others) GiveOut(process);
 }
 
 void Processes::SetResult(size_t piece, absl::StatusOr<std::string> result) {

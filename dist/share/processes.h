@@ -125,7 +125,7 @@ class Processes {
   void Lose(int peer, absl::Status why);
   void GiveOut(int peer);
   std::optional<size_t> Take(int process);
-  void PutBack(size_t piece, int without, const absl::Status& why);
+  void PutBack(size_t piece, int without, absl::Status why);
   void SetResult(size_t piece, absl::StatusOr<std::string> result);
   std::string NameOf(int peer) const;
 

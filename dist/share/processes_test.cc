@@ -206,12 +206,12 @@ TEST_F(ProcessesTest, WhoIsDoneEndsWellThoughTheFirstIsGoneBefore) {
   }
 }
 
-// A process 1 that says what a test tells it to; it has the file "x" alone. Process 2 is silent.
+// Processes that say what a test tells them to. Process 1 has the files "x" and "only1", the others likewise.
 class Script {
  public:
-  explicit Script(int num_threads, bool (*is_ending)() = nullptr, bool with_silent = false)
-      : all_(CreateSimulatedCommunicators(with_silent ? std::vector<std::string>{"node0", "node1", "node2"}
-                                                      : std::vector<std::string>{"node0", "node1"})) {
+  explicit Script(int num_threads, bool (*is_ending)() = nullptr,
+                  const std::vector<std::string>& hosts = {"node0", "node1"})
+      : all_(CreateSimulatedCommunicators(hosts)) {
     Processes::Options options = Patience(kLong);
     options.is_ending = is_ending;
     first_ = *Processes::Start([this] { return std::move(all_[0]); }, {kDouble}, options);
@@ -220,20 +220,23 @@ class Script {
     Say(hello);
   }
 
-  // is_same: it has all files that the first process has.
+  // is_same: they have all files that the first process has.
   void FindFiles(bool is_same = false) {
     std::thread finder([this] { first_->FindFiles({"folder"}); });
-    internal::Listing listing;
-    listing.set_is_same(is_same);
-    listing.add_entries()->set_path("x");
-    Reply(Hear(), listing.SerializeAsString());
+    for (int process = 1; process < first_->size(); ++process) {
+      internal::Listing listing;
+      listing.set_is_same(is_same);
+      listing.add_entries()->set_path("x");
+      listing.add_entries()->set_path(absl::StrCat("only", process));
+      Reply(Hear(process), listing.SerializeAsString(), absl::OkStatus(), process);
+    }
     finder.join();
   }
   // The next request.
-  internal::ShareRequest Hear() {
+  internal::ShareRequest Hear(int process = 1) {
     internal::ShareRequest request;
     while (request.piece() == 0 && !request.done()) {
-      EXPECT_TRUE(request.ParseFromString(*all_[1]->Receive(0, 0, Deadline::After(kLong))));
+      EXPECT_TRUE(request.ParseFromString(*all_[process]->Receive(0, 0, Deadline::After(kLong))));
     }
     return request;
   }
@@ -252,15 +255,17 @@ class Script {
     num_bytes_ += bytes.size();
     EXPECT_TRUE(all_[process]->Post(0, 0, bytes).ok());
   }
-  void Say(const internal::ShareReply& reply) { SayBytes(reply.SerializeAsString()); }
+  void Say(const internal::ShareReply& reply, int process = 1) {
+    SayBytes(reply.SerializeAsString(), process);
+  }
   void Reply(const internal::ShareRequest& to, const std::string& result,
-             const absl::Status& status = absl::OkStatus()) {
+             const absl::Status& status = absl::OkStatus(), int process = 1) {
     internal::ShareReply reply;
     reply.set_piece(to.piece());
     reply.set_code(static_cast<int>(status.code()));
     reply.set_error(std::string(status.message()));
     reply.set_result(result);
-    Say(reply);
+    Say(reply, process);
   }
   void EndWell() {
     std::thread finisher([this] { EXPECT_TRUE(first_->Finish()); });
@@ -303,7 +308,7 @@ TEST_F(ProcessesTest, TheHeaviestPiecesAreBegunFirstAsManyAtATimeAsThereAreThrea
     EXPECT_EQ(heard[i].piece(), 2 + std::stoi(order[i])) << "the listing was the first";
     // Answers of none of these pieces change nothing, nor do second answers.
     internal::ShareRequest none;
-    none.set_piece(heard[i].piece() + 100);
+    none.set_piece(heard[i].piece() + (int64_t{1} << 40));
     if (i < 2) script.Reply(i == 0 ? none : heard[0], "none");
     if (i < 2) heard.push_back(script.Hear());
     script.Reply(heard[i], "of " + order[i], answers[std::stoul(order[i])]);
@@ -388,7 +393,7 @@ TEST_F(ProcessesTest, WhoSaysWhatIsNoMessageIsLostAndWhatItAloneHasIsAnError) {
 }
 
 TEST_F(ProcessesTest, WhoeverWorksOnAPieceGoesOnWhenAnotherThatHasItsFilesIsLost) {
-  Script script(1, nullptr, true);
+  Script script(1, nullptr, {"node0", "node1", "node2"});
   std::vector<absl::StatusOr<std::string>> results;
   std::thread runner([&] { results = script->Run(kDouble, {{"a", {}, 0}}); });
   const internal::ShareRequest request = script.Hear();
@@ -401,6 +406,41 @@ TEST_F(ProcessesTest, WhoeverWorksOnAPieceGoesOnWhenAnotherThatHasItsFilesIsLost
   goodbye.set_done(true);
   script.Say(goodbye);
   EXPECT_FALSE(script->Finish());
+}
+
+TEST_F(ProcessesTest, WhatALostProcessDidIsKeptAndTheRestIsOfWhoeverHasTheFilesOrAnError) {
+  const absl::Status lost = absl::UnavailableError("process 1 (node1): sent what is no reply");
+  for (const bool is_first_done : {false, true}) {
+    Script script(1, nullptr, {"node0", "node1", "node2"});
+    script.FindFiles();
+    std::vector<absl::StatusOr<std::string>> results;
+    std::thread runner([&] {
+      results = script->Run(kDouble, {{"a", {"only1"}}, {"b", {"x"}}, {"c", {"x"}}});
+    });
+    const internal::ShareRequest a = script.Hear(1), b = script.Hear(2);
+    if (is_first_done) {
+      script.Reply(a, "of process 1");
+      EXPECT_EQ(script.Hear(1).argument(), "c");
+      script.SayBytes("\xff\xff", 1);
+      while (script->Lost().empty()) std::this_thread::yield();
+    }
+    // Process 1 has the file, but it works or is lost.
+    script.Reply(b, "", absl::NotFoundError("gone"), 2);
+    const internal::ShareRequest c = script.Hear(2);
+    if (!is_first_done) script.SayBytes("\xff\xff", 1);
+    script.Reply(c, "of process 2", absl::OkStatus(), 2);
+    runner.join();
+    EXPECT_EQ(results[0].status(), is_first_done ? absl::OkStatus() : lost);
+    EXPECT_EQ(results[0].value_or(""), is_first_done ? "of process 1" : "");
+    EXPECT_EQ(results[1].status(), lost);
+    EXPECT_EQ(*results[2], "of process 2");
+    // Nor does a process end well that is lost before it says that it has ended.
+    std::thread finisher([&] { EXPECT_FALSE(script->Finish()); });
+    EXPECT_TRUE(script.Hear(2).done());
+    script.SayBytes("\xff\xff", 2);
+    finisher.join();
+    EXPECT_EQ(script->Lost().size(), 2);
+  }
 }
 
 TEST_F(ProcessesTest, NobodyIsWaitedForWhereTheLauncherEndsTheJob) {
