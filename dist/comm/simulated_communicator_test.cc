@@ -205,13 +205,5 @@ TEST(SimulatedCommunicator, EveryRankNamesTheOneThatIsMissing) {
   EXPECT_TRUE(cases.empty());
 }
 
-TEST(SimulatedCommunicator, OneThreadCanPlayAllRanksWhereNobodyWaits) {
-  const auto ranks = CreateSimulatedCommunicators({"node0", "node1"});
-  EXPECT_EQ(ranks[1]->rank(), 1);
-  EXPECT_EQ(ranks[0]->host(1), "node1");
-  ASSERT_TRUE(ranks[1]->Post(0, 4, "hello").ok());
-  EXPECT_EQ(ranks[0]->Receive(1, 4, Deadline::Now()).value(), "hello");
-}
-
 }  // namespace
 }  // namespace ott

@@ -70,13 +70,6 @@ TEST(Socket, WhoeverFindsNoPlaceInTheQueueOfAListenerIsNotConnected) {
   for (const Socket& client : connected) EXPECT_TRUE(client.Peer().ok());
 }
 
-TEST(Socket, SaysThatTheOtherSideIsGone) {
-  Connection connection;
-  connection.client.Close();
-  const absl::Status status = connection.server.ReceiveExactly(1, Deadline::After(seconds(30))).status();
-  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-}
-
 TEST(Socket, WithoutAFileLeftAcceptSaysSoInsteadOfWaiting) {
   const Socket listener = *Socket::Listen(AF_INET, 0);
   SocketAddress address = *ResolveAddress("127.0.0.1", listener.LocalPort());
@@ -92,23 +85,6 @@ TEST(Socket, WithoutAFileLeftAcceptSaysSoInsteadOfWaiting) {
   setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("ulimit -n"));
-}
-
-TEST(Socket, APortIsTakenOnce) {
-  const Socket listener = *Socket::Listen(AF_INET, 0);
-  const absl::Status status = Socket::Listen(AF_INET, listener.LocalPort()).status();
-  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
-}
-
-TEST(Socket, NobodyListeningIsNamed) {
-  SocketAddress address = *ResolveAddress("127.0.0.1", 0);
-  {
-    const Socket listener = *Socket::Listen(AF_INET, 0);
-    address.SetPort(listener.LocalPort());
-  }
-  const absl::Status status = Socket::Connect(address, Deadline::After(milliseconds(50))).status();
-  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(address.ToString()));
 }
 
 TEST(Socket, AddressesAreShownWithTheirPort) {

@@ -35,6 +35,8 @@ TEST(WorkerThread, RunsTasksInOrderOnAnotherThreadAndTellsTheirStatus) {
   }
   // The third, too, though nobody waited for it.
   EXPECT_THAT(order, testing::ElementsAre(1, 2, 3));
+  // One that waits for tasks ends as well.
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(WorkerThread().Run([] { return absl::OkStatus(); }).get().ok());
 }
 
 TEST(WorkerThread, RunsTasksAtOnceWhereNoThreadCanBeStarted) {
