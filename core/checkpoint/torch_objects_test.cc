@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "core/checkpoint/checkpoint_for_test.h"
+#include "core/checkpoint/torch_file_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/pickle/pickle.h"
@@ -42,21 +43,6 @@ std::string Unpickled(const std::string& pickle) {
     return (of.is_list() ? "[" : "{") + text + (of.is_list() ? "]" : "}");
   };
   return text_of(*value);
-}
-
-// Parts of pickles: the call of "module:name", a text, bytes and a storage of so many elements.
-std::string Call(const std::string& name, const std::string& arguments) {
-  return "c" + absl::StrReplaceAll(name, {{":", "\n"}}) + "\n(" + arguments + "tR";
-}
-std::string TextInPickle(const std::string& of) {
-  return "X" + std::string(1, static_cast<char>(of.size())) + std::string(3, '\0') + of;
-}
-std::string BytesInPickle(const std::string& of) {
-  return "C" + std::string(1, static_cast<char>(of.size())) + of;
-}
-std::string StorageInPickle(const std::string& type, char size) {
-  return "(" + TextInPickle("storage") + "ctorch\n" + type + "\n" + TextInPickle("K") + TextInPickle("cpu") +
-         "K" + size + "tQ";
 }
 
 TEST(TorchObjects, ObjectsThatAreKnownAreTheirValuesAndOthersSayTheirClass) {
