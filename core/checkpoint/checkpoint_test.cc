@@ -52,31 +52,6 @@ TEST(Checkpoint, ADistributedCheckpointIsTheStateThatWasSavedByAnyNumberOfRanks)
   EXPECT_NE(At(At(Read(Data("dcp_2")), "model"), "0.weight").tensor().scattered, nullptr);
 }
 
-// A parameter of 8 elements at 128, and 56 of padding, which Megatron took from memory that it did not set.
-TEST(Checkpoint, PaddingOfMegatronsBucketsIsZero) {
-  const std::string dir = MakeTestDir();
-  std::filesystem::copy(Data("megatron_buckets"), dir);
-  std::string metadata = *ReadFile(dir + "/.metadata");
-  for (int time = 0; time < 2; ++time) {
-    int num_buckets = 0;
-    for (const NamedTensor& named : ListTensors(Read(dir))) {
-      if (named.path.find("bucket_idx_0.param") == named.path.npos) continue;
-      ++num_buckets;
-      const Tensor gathered = *Gathered(named.tensor);
-      const float* const elements = static_cast<const float*>(gathered.view.data());
-      EXPECT_EQ(std::count(elements + 128, elements + 136, 0), 0);
-      EXPECT_EQ(std::count(elements + 136, elements + 192, 0), 56);
-      // Padding has fewer elements.
-      EXPECT_EQ(std::count(elements + 576, elements + 648, 0), 0);
-    }
-    EXPECT_EQ(num_buckets, 1);
-    // The 64 elements at 576 change places with the 8 behind them.
-    for (const auto& [from, to] : {std::pair("M\x40\x02", "M\x48\x02"), {"M\x80\x02", "M\x40\x02"}})
-      absl::StrReplaceAll({{from, to}}, &metadata);
-    ASSERT_TRUE(WriteFileAtomically(dir + "/.metadata", metadata).ok());
-  }
-}
-
 TEST(Checkpoint, FilesBesidePartsThatBelongTogetherAreReadToo) {
   const std::string dir = MakeTestDir();
   for (const char* const parts : {"dcp_2", "zero_2"}) {
@@ -405,18 +380,6 @@ TEST_F(Hostile, WhatIsWrongInAFileOrAnIndexIsNamed) {
            {npz, "a ZIP archive with '0.weight.txt': neither torch.save's nor NumPy's"}}) {
     EXPECT_EQ(Error("a.pt", bytes), dir_ + "/a.pt: " + message);
   }
-}
-
-TEST_F(Hostile, ElementsOfABucketThatMayBeAParametersAreAnError) {
-  const std::string dir = absl::StrCat(dir_, "/buckets");
-  std::filesystem::copy(Data("megatron_buckets"), dir);
-  // The padding behind a parameter, in a file of another rank than the parameter.
-  std::filesystem::copy_file(dir + "/__0_0.distcp", dir + "/__7_0.distcp");
-  Write("buckets/.metadata",
-        Replaced(Bytes("megatron_buckets/.metadata"), std::string("j\x7e\x03\0\0j\x7f\x03\0\0M\xe8\x6c", 13),
-                 std::string("\x8c\x0c__7_0.distcpj\x7f\x03\0\0M\xe8\x6c", 22)));
-  EXPECT_THAT(std::string(ReadCheckpoint(dir).status().message()),
-              HasSubstr("its 56 elements at 136 are a parameter's or padding cannot be told"));
 }
 
 // Each repeats 4 bytes 800 million times.

@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -157,6 +157,29 @@ TEST(DistributedCheckpoint, OfAnyPartsTheTensorIsWholeAndAtItsPath) {
     std::map<std::string, std::string> found = AllElements(*tree);
     found.erase("epoch");
     EXPECT_EQ(found, expected);
+  }
+}
+
+// A bucket's parameters begin at multiples of 64 elements, or have as many. Behind them lies padding, which
+// Megatron took from memory that it did not set.
+TEST(DistributedCheckpoint, PaddingOfMegatronsBucketsIsZero) {
+  const std::string name = "optimizer.distributed.x.bucket_idx_0.param";
+  for (const int rank_of_padding : {0, 1}) {
+    Distributed written;
+    std::string chunks;
+    for (const auto& [offset, size, rank] :
+         {std::tuple(72, 56, rank_of_padding), {0, 64, 0}, {64, 8, 0}, {128, 8, 1}, {136, 64, 1}})
+      chunks += written.AddChunk(name, {offset}, {size}, rank, std::vector<float>(size, 1));
+    written.AddTensor(name, {200}, chunks);
+    if (rank_of_padding == 1) {
+      EXPECT_THAT(
+          ErrorOf(written),
+          testing::HasSubstr("whether its 56 elements at 72 are a parameter's or padding cannot be told"));
+      continue;
+    }
+    std::string expected = "float32[200]:";
+    for (int i = 0; i < 200; ++i) expected += i >= 72 && i < 128 ? " 0" : " 1";
+    EXPECT_EQ(AllElements(written.Read(written.Metadata()).value()).at(name), expected);
   }
 }
 
