@@ -38,6 +38,7 @@ class FarIndexTest : public testing::Test {
 TEST_F(FarIndexTest, ListsWhatLiesBelowButNotInsideOfDumps) {
   ListingRequest request = AskForListing({Folder("run") + "//", Folder("") + "./dumps", Folder("none")});
   EXPECT_THAT(request.paths(), ElementsAre(Folder("run"), Folder("dumps"), Folder("none")));
+  EXPECT_THAT(AskForListing({"/"}).paths(), ElementsAre("/"));
   EXPECT_TRUE(ListBelow(request).is_same());
   EXPECT_THAT(ListBelow(request).entries(), IsEmpty());
   request.set_names(request.names() + 1);

@@ -507,11 +507,13 @@ TEST_F(ProcessesTest, APieceAsksForNoOther) {
   EXPECT_EQ(RunShared(kNested, {{"", {}, 0}})[0].status(),
             absl::FailedPreconditionError("asked for by another piece of work"));
   SetProcesses(nullptr);
-  Job three(std::vector<std::string>(2, Host("a")), kLong);
-  SetProcesses(three.operator->());
-  { const Job of_itself({}, kLong); }
-  EXPECT_EQ(NumProcesses(), 3);
-  SetProcesses(nullptr);
+  {
+    Job three(std::vector<std::string>(2, Host("a")), kLong);
+    SetProcesses(three.operator->());
+    { const Job of_itself({}, kLong); }
+    EXPECT_EQ(NumProcesses(), 3);
+  }
+  EXPECT_EQ(NumProcesses(), 1);
 }
 
 // Takes a while, so that each thread gets a piece.
