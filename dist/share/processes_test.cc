@@ -267,6 +267,12 @@ class Script {
     reply.set_result(result);
     Say(reply, process);
   }
+  // Says what is no message, and waits until that is known.
+  void Lose(int process) {
+    const size_t num_lost = first_->Lost().size();
+    SayBytes("\xff\xff", process);
+    while (first_->Lost().size() == num_lost) std::this_thread::yield();
+  }
   void EndWell() {
     std::thread finisher([this] { EXPECT_TRUE(first_->Finish()); });
     while (!Hear().done()) {
@@ -377,37 +383,6 @@ TEST_F(ProcessesTest, FewPiecesShareTheThreads) {
   }
 }
 
-TEST_F(ProcessesTest, WhoSaysWhatIsNoMessageIsLostAndWhatItAloneHasIsAnError) {
-  Script script(1);
-  script.FindFiles();
-  std::vector<absl::StatusOr<std::string>> results;
-  std::thread runner([&] { results = script->Run(kDouble, {{"a", {"x"}, 0}}); });
-  script.Hear();
-  script.SayBytes("\xff\xff");
-  runner.join();
-  const std::string why = "process 1 (node1): sent what is no reply";
-  EXPECT_EQ(results[0].status(), absl::UnavailableError(why));
-  EXPECT_EQ(ReadFile("x").status(), absl::UnavailableError(why));
-  EXPECT_EQ(script->Lost(), std::vector<std::string>{why});
-  EXPECT_FALSE(script->Finish());
-}
-
-TEST_F(ProcessesTest, WhoeverWorksOnAPieceGoesOnWhenAnotherThatHasItsFilesIsLost) {
-  Script script(1, nullptr, {"node0", "node1", "node2"});
-  std::vector<absl::StatusOr<std::string>> results;
-  std::thread runner([&] { results = script->Run(kDouble, {{"a", {}, 0}}); });
-  const internal::ShareRequest request = script.Hear();
-  script.SayBytes("\xff\xff", 2);
-  while (script->Lost().empty()) std::this_thread::yield();
-  script.Reply(request, "of process 1");
-  runner.join();
-  EXPECT_EQ(*results[0], "of process 1");
-  internal::ShareReply goodbye;
-  goodbye.set_done(true);
-  script.Say(goodbye);
-  EXPECT_FALSE(script->Finish());
-}
-
 TEST_F(ProcessesTest, WhatALostProcessDidIsKeptAndTheRestIsOfWhoeverHasTheFilesOrAnError) {
   const absl::Status lost = absl::UnavailableError("process 1 (node1): sent what is no reply");
   for (const bool is_first_done : {false, true}) {
@@ -421,25 +396,24 @@ TEST_F(ProcessesTest, WhatALostProcessDidIsKeptAndTheRestIsOfWhoeverHasTheFilesO
     if (is_first_done) {
       script.Reply(a, "of process 1");
       EXPECT_EQ(script.Hear(1).argument(), "c");
-      script.SayBytes("\xff\xff", 1);
-      while (script->Lost().empty()) std::this_thread::yield();
+      script.Lose(1);
     }
     // Process 1 has the file, but it works or is lost.
     script.Reply(b, "", absl::NotFoundError("gone"), 2);
     const internal::ShareRequest c = script.Hear(2);
-    if (!is_first_done) script.SayBytes("\xff\xff", 1);
+    if (!is_first_done) script.Lose(1);
     script.Reply(c, "of process 2", absl::OkStatus(), 2);
     runner.join();
     EXPECT_EQ(results[0].status(), is_first_done ? absl::OkStatus() : lost);
     EXPECT_EQ(results[0].value_or(""), is_first_done ? "of process 1" : "");
     EXPECT_EQ(results[1].status(), lost);
     EXPECT_EQ(*results[2], "of process 2");
+    EXPECT_EQ(ReadFile("only1").status(), lost);
     // Nor does a process end well that is lost before it says that it has ended.
     std::thread finisher([&] { EXPECT_FALSE(script->Finish()); });
     EXPECT_TRUE(script.Hear(2).done());
-    script.SayBytes("\xff\xff", 2);
+    script.Lose(2);
     finisher.join();
-    EXPECT_EQ(script->Lost().size(), 2);
   }
 }
 
