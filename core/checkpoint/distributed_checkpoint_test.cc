@@ -61,9 +61,11 @@ struct Distributed {
   }
 
   void AddTensor(const std::string& name, const Dims& shape, const std::string& chunks) {
+    // Without chunks, the properties tell the dtype.
+    const std::string properties = TextInPickle("properties") + "cm\nP\n)\x81(ctorch\nfloat32\ntb";
     entries += TextInPickle(name) +
                ObjectInPickle(TextInPickle("size") + DimsInPickle(shape) + TextInPickle("chunks") + "](" +
-                              chunks + "e" + TextInPickle("properties") + "cm\nP\n)\x81(ctorch\nfloat32\ntb");
+                              chunks + "e" + (chunks.empty() ? properties : ""));
   }
 
   std::string Metadata() const {
@@ -163,22 +165,22 @@ TEST(DistributedCheckpoint, OfAnyPartsTheTensorIsWholeAndAtItsPath) {
 // A bucket's parameters begin at multiples of 64 elements, or have as many. Behind them lies padding, which
 // Megatron took from memory that it did not set.
 TEST(DistributedCheckpoint, PaddingOfMegatronsBucketsIsZero) {
-  const std::string name = "optimizer.distributed.x.bucket_idx_0.param";
-  for (const int rank_of_padding : {0, 1}) {
+  const std::string bucket = "optimizer.distributed.x.bucket_idx_0.param", other = "x.bucket_idx_0.param";
+  for (const auto& [name, rank_of_padding] : {std::pair(bucket, 0), {bucket, 1}, {other, 1}}) {
     Distributed written;
     std::string chunks;
     for (const auto& [offset, size, rank] :
          {std::tuple(72, 56, rank_of_padding), {0, 64, 0}, {64, 8, 0}, {128, 8, 1}, {136, 64, 1}})
       chunks += written.AddChunk(name, {offset}, {size}, rank, std::vector<float>(size, 1));
     written.AddTensor(name, {200}, chunks);
-    if (rank_of_padding == 1) {
+    if (name == bucket && rank_of_padding == 1) {
       EXPECT_THAT(
           ErrorOf(written),
           testing::HasSubstr("whether its 56 elements at 72 are a parameter's or padding cannot be told"));
       continue;
     }
     std::string expected = "float32[200]:";
-    for (int i = 0; i < 200; ++i) expected += i >= 72 && i < 128 ? " 0" : " 1";
+    for (int i = 0; i < 200; ++i) expected += name == bucket && i >= 72 && i < 128 ? " 0" : " 1";
     EXPECT_EQ(AllElements(written.Read(written.Metadata()).value()).at(name), expected);
   }
 }
@@ -224,6 +226,7 @@ TEST(DistributedCheckpoint, WhatIsWrongInTheMetadataIsNamed) {
       {offset(1, 0, 2), offset(2, 0, 2), ranges},
       {offset(1, 0, 2), offset(1, 0, 3), ranges},
       {offset(0, 0, 0), offset(1, 0, 2), "overlap"},
+      {num_bytes(size / 4), num_bytes(size / 4 - 1), "'w': __0_0.distcp, behind byte 0: a ZIP archive cut"},
       {num_bytes(size / 4), num_bytes(-1),
        absl::StrCat("__0_0.distcp has ", size, " bytes, but the metadata says -1 behind byte 0")},
       {text("offset") + IntegerInPickle(size / 4 * 3), text("offset") + IntegerInPickle(size / 4 * 3 + 1),
@@ -235,21 +238,39 @@ TEST(DistributedCheckpoint, WhatIsWrongInTheMetadataIsNamed) {
     EXPECT_NE(metadata, good) << message;
     EXPECT_THAT(std::string(written.Read(metadata).status().message()), testing::HasSubstr(message));
   }
-  Distributed other;
-  other.entries = text("e") + "N";
-  other.AddBytes("e", "", 0, Zip({{"x", "y"}}));
-  EXPECT_EQ(ErrorOf(other),
-            "'e': __0_0.distcp, behind byte 0: the metadata has something else than torch.save's");
-  for (const bool is_far : {false, true}) {
-    // Lists of one item each, a million items in.
+  for (const auto& [pickle, message] :
+       {std::pair("\x80\x02K\5.", "'e': its chunk at [0] is no tensor of [1], as the metadata says"),
+        {"\x80\x02K", "'e': __0_0.distcp, behind byte 0: data.pkl: "},
+        {"", "'e': __0_0.distcp, behind byte 0: the metadata has something else than torch.save's"}}) {
+    Distributed other;
+    const std::string chunk = other.AddChunk("e", {0}, {1}, 0, {1});
+    other.places = other.files[0] = "";
+    other.AddBytes("e", text("offset") + DimsInPickle({0}), 0,
+                   Zip({{*pickle == 0 ? "a/x" : "a/data.pkl", pickle}}));
+    other.AddTensor("e", {1}, chunk);
+    EXPECT_THAT(ErrorOf(other), testing::StartsWith(message));
+  }
+  const std::string x = text("x"), y = text("y"), far = IntegerInPickle(1'048'560);
+  const std::string no_fit = "the metadata has a path of 'b' that does not fit the others";
+  // Lists of one item each, a million items in, are among them.
+  for (const auto& [path, other_path, message] :
+       {std::tuple(x, x, std::string("the metadata has two values at the path of 'b'")),
+        {x + far, y + far, no_fit},
+        {x + y, x + IntegerInPickle(0), no_fit},
+        {x + IntegerInPickle(0), x + y, no_fit},
+        {y, x + IntegerInPickle(-1), no_fit}}) {
     Distributed at_paths;
-    for (const char* const name : {"a", "b", "c"}) {
+    for (const char* const name : {"a", "b"}) {
       at_paths.AddTensor(name, {0}, "");
-      at_paths.paths +=
-          text(name) + "(" + (is_far ? text(name) + IntegerInPickle(1'048'560) : text("x")) + "t";
+      at_paths.paths += text(name) + "(" + (*name == 'a' ? path : other_path) + "t";
     }
-    EXPECT_EQ(ErrorOf(at_paths), is_far ? "the metadata has a path of 'b' that does not fit the others"
-                                        : "the metadata has two values at the path of 'b'");
+    EXPECT_EQ(ErrorOf(at_paths), message);
+  }
+  for (const char* const properties : {"N", "cm\nP\n)\x81}b", "cm\nP\n)\x81)b"}) {
+    Distributed none;
+    none.AddTensor("e", {0}, "");
+    none.entries.replace(none.entries.find("cm\nP"), std::string::npos, std::string(properties) + "ub");
+    EXPECT_EQ(ErrorOf(none), "'e': the metadata has a tensor without a dtype");
   }
 }
 

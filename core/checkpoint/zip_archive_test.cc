@@ -105,7 +105,8 @@ TEST(ZipArchive, WhatIsWrongInADirectoryIsNamed) {
        {InBytes(7, 2) + InBytes(100, 2), InBytes(1, 2) + InBytes(7, 2) + "seven  "})
     EXPECT_EQ(ErrorOf(changed(Zip({{"a", "1", false, 0, extra}}), 32 + 24, UINT32_MAX, 4)),
               directory(32, none));
-  const std::string large = Zip({{"a", "1"}, {"b", "2", true, 1}, {"c", "3", true, 1}}, true, "", "", &at);
+  const std::string large =
+      Zip({{"a", "1"}, {"b", "2", true, 1}, {"c", "3", true, 1}, {"d", "4"}}, true, "", "", &at);
   const auto claim = [&](const std::string& file, size_t entry, uint64_t size) {
     return changed(file, at + 47 * (entry + 1) + 12 * (entry - 1) + 4, size, 8);
   };
