@@ -147,6 +147,8 @@ TEST(TorchObjects, ObjectsThatAreKnownAreTheirValuesAndOthersSayTheirClass) {
                 "ctorch._utils\n_rebuild_tensor_v2\ncm\nMine\n(" + StorageInPickle("ByteStorage", 8) +
                     "K\1(K\2t(K\1t\x89t" + map(TextInPickle("x") + "K\1"))),
        "{a=" + elements + ", a (attributes)={__class__=\"m.Mine\", x=1}}"},
+      {Call("torch._tensor:_rebuild_from_type_v2", "cbuiltins\nset\ncm\nMine\n)"), "[]"},
+      {Call("torch._tensor:_rebuild_from_type_v2", "ctorch\nSize\ncm\nMine\n((K\1tt"), "[1]"},
       {Call("numpy.core.multiarray:scalar", dtype + BytesInPickle("\1\2")), "<int16[]: 513>"},
       {Call("numpy.core.multiarray:scalar", byte_dtype + BytesInPickle("\7")), "<uint8[]: 7>"},
       {array(dtype, "\x89", BytesInPickle("\1\2\3\4\5\6\7\10")), "<int16[2, 2]: 513 1027 1541 2055>"},
