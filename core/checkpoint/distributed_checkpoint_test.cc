@@ -166,7 +166,8 @@ TEST(DistributedCheckpoint, OfAnyPartsTheTensorIsWholeAndAtItsPath) {
 // Megatron took from memory that it did not set.
 TEST(DistributedCheckpoint, PaddingOfMegatronsBucketsIsZero) {
   const std::string bucket = "optimizer.distributed.x.bucket_idx_0.param", other = "x.bucket_idx_0.param";
-  for (const auto& [name, rank_of_padding] : {std::pair(bucket, 0), {bucket, 1}, {other, 1}}) {
+  for (const auto& [name, rank_of_padding] :
+       {std::pair(bucket, 0), {bucket, 1}, {other, 1}, {"optimizer.distributed.x.param", 1}}) {
     Distributed written;
     std::string chunks;
     for (const auto& [offset, size, rank] :
@@ -182,6 +183,13 @@ TEST(DistributedCheckpoint, PaddingOfMegatronsBucketsIsZero) {
     std::string expected = "float32[200]:";
     for (int i = 0; i < 200; ++i) expected += name == bucket && i >= 72 && i < 128 ? " 0" : " 1";
     EXPECT_EQ(AllElements(written.Read(written.Metadata()).value()).at(name), expected);
+  }
+  for (const auto& [offset, message] :
+       {std::pair(Dims{8}, "its 1 elements at 8 are a parameter's or padding"),
+        {Dims{0, 0}, "a chunk of a bucket that is no range"}}) {
+    Distributed written;
+    written.AddTensor(bucket, {16}, written.AddChunk(bucket, offset, Dims(offset.size(), 1), 0, {1}));
+    EXPECT_THAT(ErrorOf(written), testing::HasSubstr(message));
   }
 }
 
@@ -218,11 +226,13 @@ TEST(DistributedCheckpoint, WhatIsWrongInTheMetadataIsNamed) {
        "its chunk at [0, 0, 0] is no tensor of [1, 2, 1], as the metadata says"},
       {text("offset") + offset(1, 0, 2), text("offset") + offset(1, 0, 3),
        "the metadata does not say where its chunk at [1, 0, 2] lies"},
+      {text("size") + offset(2, 1, 4), text("size") + offset(0, 1, 4), not_of_shape},
       {shape({2, 4}), shape({3, 4}), not_of_shape},
       {shape({2, 4}), shape({4, 4}), not_of_shape},
       {shape({2, 4}), shape({}), not_of_shape},
       {shape({2, 4}), shape({8}), not_of_shape},
       {shape({2, 4}), shape({2, int64_t{1} << 30}), not_of_shape},
+      {offset(1, 0, 2), DimsInPickle({1, 0}), ranges},
       {offset(1, 0, 2), offset(2, 0, 2), ranges},
       {offset(1, 0, 2), offset(1, 0, 3), ranges},
       {offset(0, 0, 0), offset(1, 0, 2), "overlap"},
@@ -238,6 +248,7 @@ TEST(DistributedCheckpoint, WhatIsWrongInTheMetadataIsNamed) {
     EXPECT_NE(metadata, good) << message;
     EXPECT_THAT(std::string(written.Read(metadata).status().message()), testing::HasSubstr(message));
   }
+  EXPECT_THAT(std::string(written.Read("text").status().message()), testing::HasSubstr("/.metadata: "));
   for (const auto& [pickle, message] :
        {std::pair("\x80\x02K\5.", "'e': its chunk at [0] is no tensor of [1], as the metadata says"),
         {"\x80\x02K", "'e': __0_0.distcp, behind byte 0: data.pkl: "},

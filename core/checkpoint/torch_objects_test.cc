@@ -109,8 +109,6 @@ TEST(TorchObjects, ObjectsThatAreKnownAreTheirValuesAndOthersSayTheirClass) {
       {StorageInPickle("UntypedStorage", 8), "<uint8[8]: 1 2 3 4 5 6 7 8>"},
       {"(" + TextInPickle("other") + "K\1" + TextInPickle("K") + "K\1K\1tQ",
        "'': refers to something else than a storage"},
-      {"(" + TextInPickle("storage") + "ctorch\nByteStorage\nK\1" + TextInPickle("cpu") + "K\1tQ",
-       "'': refers to something else than a storage"},
       {tensor(""), elements},
       {tensor("\x89"), elements},
       {tensor("", "_rebuild_tensor"), elements},
@@ -166,6 +164,21 @@ TEST(TorchObjects, ObjectsThatAreKnownAreTheirValuesAndOthersSayTheirClass) {
       }
     }
   }
+  for (const std::string& key_and_size :
+       {std::string("K\1NK\1"), TextInPickle("K") + "N", TextInPickle("K") + "NN",
+        TextInPickle("K") + "NJ\xff\xff\xff\xff"}) {
+    EXPECT_EQ(Unpickled("(" + TextInPickle("storage") + "ctorch\nByteStorage\n" + key_and_size + "tQ"),
+              "'': refers to something else than a storage");
+  }
+  const std::string shape = "(K\1(K\1t", one_byte = BytesInPickle("\1");
+  for (const std::string& state :
+       {std::string("N"), std::string("}"), shape + byte_dtype + "\x89t", shape + byte_dtype + "\x89Nt",
+        shape + "N\x89" + one_byte + "t", shape + byte_dtype + "\x89" + one_byte + "Nt"}) {
+    EXPECT_THAT(Unpickled(Call("numpy.core.multiarray:_reconstruct", "") + state + "b"),
+                testing::StartsWith("{__class__=\"numpy.core.multiarray._reconstruct\""));
+  }
+  EXPECT_THAT(Unpickled(tensor("\x89Ncm\nint16\n", "_rebuild_tensor_v3")),
+              testing::StartsWith("{__class__="));
   for (const std::string& other :
        {big_dtype, Call("numpy:dtype", TextInPickle("i2")) + Call("numpy:dtype", "") + "b"})
     EXPECT_THAT(Unpickled(Call("numpy.core.multiarray:scalar", other + BytesInPickle("\1\2"))),
