@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/config.pb.h"
 #include "ott/core/dumper/tensor_dumper.h"
 #include "tensor_dumper_for_test.h"
 
@@ -180,6 +183,42 @@ TEST_F(TensorDumperTest, AnyTreeIsDumpedAsItsOptionsSay) {
     EXPECT_EQ(dumper_.dump_count(), trial + 1);
     ASSERT_TRUE(dumper_.Disable().ok());
   }
+}
+
+TEST(TensorDumper, OptionsComeFromTheConfiguration) {
+  DumpConfig config;
+  const TensorDumperOptions unset = TensorDumper::FromConfig(config);
+  EXPECT_EQ(unset.num_writer_threads, 1);
+  EXPECT_EQ(unset.max_bytes_per_dump, TensorDumperOptions().max_bytes_per_dump);
+  EXPECT_EQ(unset.reserved_bytes, TensorDumperOptions().reserved_bytes);
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      R"(iterations { every: 3 } ranks: 1 include_globs: "a" include_regexes: "b" exclude_globs: "c"
+         exclude_regexes: "d" format_for_all: FORMAT_STATISTICS
+         formats { format: FORMAT_NPY paths: "w*" } formats { paths: "d" } formats { format: FORMAT_IMAGE_BGR paths: "i" }
+         max_bytes_per_dump: 5 sync: true num_writer_threads: 2 num_json_threads: 0 max_queued_bytes: 6
+         reserved_bytes: 0 drop_when_full: true)",
+      &config));
+  TensorDumperOptions options = TensorDumper::FromConfig(config);
+  EXPECT_EQ(options.selection.iterations.every, 3);
+  EXPECT_THAT(options.selection.ranks, testing::ElementsAre(1));
+  EXPECT_THAT(options.selection.include_globs, testing::ElementsAre("a"));
+  EXPECT_THAT(options.selection.include_regexes, testing::ElementsAre("b"));
+  EXPECT_THAT(options.selection.exclude_globs, testing::ElementsAre("c"));
+  EXPECT_THAT(options.selection.exclude_regexes, testing::ElementsAre("d"));
+  ASSERT_EQ(options.formats.size(), 3u);
+  EXPECT_EQ(options.formats[0].format, DumpFormat::kNpy);
+  EXPECT_EQ(options.formats[1].format, DumpFormat::kImageBgr);
+  EXPECT_EQ(options.formats[2].format, DumpFormat::kStatistics);
+  EXPECT_THAT(options.formats[2].paths, testing::ElementsAre("*"));
+  EXPECT_EQ(options.max_bytes_per_dump, 5);
+  EXPECT_TRUE(options.sync);
+  EXPECT_EQ(options.num_writer_threads, 2);
+  EXPECT_EQ(options.num_json_threads, 0);
+  EXPECT_EQ(options.max_queued_bytes, 6);
+  EXPECT_EQ(options.reserved_bytes, 0);
+  EXPECT_TRUE(options.drop_when_full);
+  config.set_synchronous(true);
+  EXPECT_EQ(TensorDumper::FromConfig(config).num_writer_threads, 0);
 }
 
 }  // namespace
