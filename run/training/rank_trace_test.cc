@@ -35,24 +35,17 @@ class RankTraceTest : public ::testing::Test {
   std::string MyDirectory() const { return RankDirectory(dir_, TestRanks().rank()); }
 
   std::unique_ptr<RankTrace> Start() {
-    auto trace = RankTrace::Start(TestRanks(), clock_, config_, kTimeout);
-    EXPECT_TRUE(trace.ok()) << trace.status();
-    return trace.ok() ? *std::move(trace) : nullptr;
+    return RankTrace::Start(TestRanks(), clock_, config_, kTimeout).value();
   }
 
   static void Iterate(RankTrace& trace, int iterations) {
     for (int i = 0; i < iterations; ++i) {
       { OTT_STOPWATCH_SCOPE("forward"); }
-      const absl::Status status = trace.FinishIter();
-      ASSERT_TRUE(status.ok()) << status;
+      ASSERT_EQ(trace.FinishIter(), absl::OkStatus());
     }
   }
 
-  Trace Read(const std::string& name) const {
-    absl::StatusOr<Trace> trace = ReadTrace(MyDirectory() + "/" + name);
-    EXPECT_TRUE(trace.ok()) << trace.status();
-    return trace.ok() ? *std::move(trace) : Trace();
-  }
+  Trace Read(const std::string& name) const { return ReadTrace(MyDirectory() + "/" + name).value(); }
 
   static std::vector<std::string> Names(const Trace& trace) {
     std::vector<std::string> names;
@@ -74,7 +67,6 @@ class RankTraceTest : public ::testing::Test {
 
 TEST_F(RankTraceTest, LeavesAFileOfEachWindowWithTheClocksOffset) {
   const auto run = Start();
-  ASSERT_NE(run, nullptr);
   Iterate(*run, 6);
   ASSERT_TRUE(run->Finish().ok());
   const Trace first = Read("trace.json");
@@ -103,7 +95,6 @@ TEST_F(RankTraceTest, LeavesAFileOfEachWindowWithTheClocksOffset) {
 TEST_F(RankTraceTest, WindowThatIsCutIsWrittenByEachRankForItselfAndCompressedWhereAskedFor) {
   config_.mutable_profile()->set_gzip(true);
   auto run = Start();
-  ASSERT_NE(run, nullptr);
   Iterate(*run, 2);
   // Ends like a rank that alone has an error.
   run.reset();
@@ -126,7 +117,6 @@ TEST_F(RankTraceTest, AProfilerThatIsOnAlreadyIsRefusedAndGoesOn) {
 
 TEST_F(RankTraceTest, DirectoryThatIsGoneIsAnErrorOfTheIteration) {
   const auto run = Start();
-  ASSERT_NE(run, nullptr);
   Iterate(*run, 2);
   std::filesystem::remove_all(MyDirectory());
   EXPECT_EQ(run->FinishIter().code(), absl::StatusCode::kNotFound);

@@ -51,7 +51,7 @@ class TrainingRunOnDevice : public ::testing::Test {
     config_.set_timeout_seconds(40);
     config_.mutable_cross_check()->mutable_iterations()->set_every(1);
     if (Rank() == 0) std::filesystem::remove_all(dir_);
-    EXPECT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+    Meet();
   }
   ~TrainingRunOnDevice() override {
     run_.reset();
@@ -61,18 +61,19 @@ class TrainingRunOnDevice : public ::testing::Test {
   }
 
   static int Rank() { return TestRanks().rank(); }
+  static void Meet() { ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok()); }
+  // The bytes that came from the stand-in to the host; 0 of a real GPU.
+  static int64_t BytesToHost() {
+    return FindCudaStandIn() == nullptr ? 0 : CudaStandIn().Counts().bytes_to_host;
+  }
 
   void Start() {
-    auto control = TestRanks().Split(0, 0, Deadline::After(std::chrono::seconds(20)));
-    ASSERT_TRUE(control.ok()) << control.status();
-    auto nccl = CreateNcclCommunicator(std::make_shared<CountedCommunicator>(*std::move(control), messages_),
-                                       NcclOptions());
-    ASSERT_TRUE(nccl.ok()) << nccl.status();
-    nccl_ = *std::move(nccl);
+    auto control = TestRanks().Split(0, 0, Deadline::After(std::chrono::seconds(20))).value();
+    nccl_ = CreateNcclCommunicator(std::make_shared<CountedCommunicator>(std::move(control), messages_),
+                                   NcclOptions())
+                .value();
     *messages_ = 0;
-    auto run = TrainingRun::Start(*nccl_, config_);
-    ASSERT_TRUE(run.ok()) << run.status();
-    run_ = *std::move(run);
+    run_ = TrainingRun::Start(*nccl_, config_).value();
   }
 
   // An iteration: all ranks have `value` in their weights, and something else as soon as these were added.
@@ -89,8 +90,7 @@ class TrainingRunOnDevice : public ::testing::Test {
     if (changes_) {
       ASSERT_EQ(cudaMemsetAsync(memory_, 100 + Rank(), num_bytes, stream_), cudaSuccess);
     }
-    const absl::Status status = run_->FinishIter();
-    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ(run_->FinishIter(), absl::OkStatus());
   }
 
   static int NumShards() { return TestRanks().size() / 2; }
@@ -175,7 +175,7 @@ TEST_F(TrainingRunOnDevice, OnceTheUniqueIdIsHandedOutNoMessageTravelsUnlessRank
   check.mutable_iterations()->add_list(2);
   config_.set_run_dir(dir_ + "_again");
   if (Rank() == 0) std::filesystem::remove_all(config_.run_dir());
-  ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+  Meet();
   nccl_.reset();
   Start();
   train(4);
@@ -193,7 +193,7 @@ TEST_F(TrainingRunOnDevice, TenTensorsOfAnySizeBringLessThan64KiBToTheHost) {
   ASSERT_EQ(cudaMemsetAsync(memory, 7, num_bytes, stream_), cudaSuccess);
   config_.set_timeout_seconds(600);
   Start();
-  const int64_t before = FindCudaStandIn() == nullptr ? 0 : CudaStandIn().Counts().bytes_to_host;
+  const int64_t before = BytesToHost();
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(TensorDumper::Get()
                     .AddTensorData("weights" + std::to_string(i),
@@ -201,12 +201,7 @@ TEST_F(TrainingRunOnDevice, TenTensorsOfAnySizeBringLessThan64KiBToTheHost) {
                     .ok());
   }
   ASSERT_TRUE(run_->FinishIter().ok());
-  if (FindCudaStandIn() != nullptr) {
-    const int64_t brought = CudaStandIn().Counts().bytes_to_host - before;
-    EXPECT_LE(brought, kMostBytesToHost);
-    std::printf("check of %lld bytes: %lld came to the host\n", static_cast<long long>(10 * num_bytes),
-                static_cast<long long>(brought));
-  }
+  EXPECT_LE(BytesToHost() - before, kMostBytesToHost);
   ASSERT_TRUE(run_->Finish().ok());
   ASSERT_EQ(Verdicts().size(), 1u);
   EXPECT_EQ(Verdicts()[0].outcome(), BITWISE_EQUAL) << Verdicts()[0].reason();
@@ -220,7 +215,7 @@ TEST_F(TrainingRunOnDevice, TablesOfAllRanksComeByNccl) {
   config_.mutable_stopwatch()->set_print_every_n_iters(2);
   Start();
   ::testing::internal::CaptureStdout();
-  const int64_t before = FindCudaStandIn() == nullptr ? 0 : CudaStandIn().Counts().bytes_to_host;
+  const int64_t before = BytesToHost();
   for (int i = 0; i < 6; ++i) {
     { OTT_STOPWATCH_SCOPE("forward"); }
     Train(kMiB, i);
@@ -229,7 +224,7 @@ TEST_F(TrainingRunOnDevice, TablesOfAllRanksComeByNccl) {
   const std::string output = ::testing::internal::GetCapturedStdout();
   const int num_ranks = TestRanks().size();
   if (FindCudaStandIn() != nullptr) {
-    const int64_t brought = CudaStandIn().Counts().bytes_to_host - before;
+    const int64_t brought = BytesToHost() - before;
     constexpr int kNumTables = 4;
     if (Rank() == 0) {
       EXPECT_GE(brought, kNumTables * num_ranks * 128 * 1024);
@@ -247,18 +242,15 @@ TEST_F(TrainingRunOnDevice, TablesOfAllRanksComeByNccl) {
 
 TEST_F(TrainingRunOnDevice, WhereTensorsDifferTheBlockConcernedComesToTheHost) {
   Start();
-  const auto brought = [] { return FindCudaStandIn() == nullptr ? 0 : CudaStandIn().Counts().bytes_to_host; };
-  const int64_t at_first = brought();
+  const int64_t at_first = BytesToHost();
   Train(kBytes, 1);
-  EXPECT_LE(brought() - at_first, 200) << "digests";
+  EXPECT_LE(BytesToHost() - at_first, 200) << "digests";
   changes_ = false;
   differs_at_ = 3 * kMiB + 12345;
-  const int64_t before = brought();
+  const int64_t before = BytesToHost();
   Train(kBytes, 2);
-  if (FindCudaStandIn() != nullptr) {
-    // A block, and the digests of all blocks, some of which are asked for more than once.
-    EXPECT_LE(brought() - before, 4 * 64 * 1024);
-  }
+  // A block, and the digests of all blocks, some of which are asked for more than once.
+  EXPECT_LE(BytesToHost() - before, 4 * 64 * 1024);
   differs_at_ = -1;
   Train(kBytes, 3);
   ASSERT_TRUE(run_->Finish().ok());
@@ -296,7 +288,7 @@ TEST_F(TrainingRunOnDevice, ALateRankIsNamedAndTheRestGoesOnByMessages) {
   // The others give NCCL up after one second, and this rank after two.
   if (Rank() == late) std::this_thread::sleep_for(std::chrono::milliseconds(2500));
   Train(kMiB, 1);
-  EXPECT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+  Meet();
   for (int i = 2; i < 5; ++i) Train(kMiB, i);
   ASSERT_TRUE(run_->Finish().ok());
   const std::vector<CrossCheckVerdict> verdicts = Verdicts();

@@ -54,20 +54,22 @@ class TrainingRunTest : public ::testing::Test {
     config_.mutable_dump()->mutable_iterations()->set_every(2);
     config_.mutable_cross_check()->mutable_iterations()->add_list(1);
     if (Rank() == 0) std::filesystem::remove_all(dir_);
-    EXPECT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+    Meet();
   }
 
   static int Rank() { return TestRanks().rank(); }
+  static void Meet() { ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok()); }
   std::string MyDirectory() const { return RankDirectory(dir_, Rank()); }
 
-  std::unique_ptr<TrainingRun> Start() {
-    auto run = TrainingRun::Start(TestRanks(), config_);
-    EXPECT_TRUE(run.ok()) << run.status();
-    return run.ok() ? *std::move(run) : nullptr;
-  }
+  std::unique_ptr<TrainingRun> Start() { return TrainingRun::Start(TestRanks(), config_).value(); }
 
   static absl::Status AddWeights(float value, const std::string& path = "weights") {
     return TensorDumper::Get().AddTensorData(path, TensorView(&value, {1}));
+  }
+  // An iteration, at whose end the weight has this value.
+  static void Train(TrainingRun& run, float weight = 1) {
+    ASSERT_TRUE(AddWeights(weight).ok());
+    EXPECT_EQ(run.FinishIter(), absl::OkStatus());
   }
 
   const std::string dir_;
@@ -82,18 +84,14 @@ TEST_F(TrainingRunTest, StaysInItsDirectoryThoughTheProgramChangesToAnotherOne) 
   config_.mutable_cross_check()->set_reference_run("reference");
   for (const std::string& directory : {std::string(), std::string(std::getenv("TEST_TMPDIR"))}) {
     std::filesystem::current_path(directory.empty() ? std::getenv("TEST_TMPDIR") : other.string());
-    auto run = TrainingRun::Start(TestRanks(), config_, directory);
-    ASSERT_TRUE(run.ok()) << run.status();
+    const auto run = TrainingRun::Start(TestRanks(), config_, directory).value();
     std::filesystem::current_path(other);
-    EXPECT_EQ((*run)->run_dir(), directory.empty() ? dir_ : dir_ + "/attempt_2");
-    for (int i = 0; i < 2; ++i) {
-      ASSERT_TRUE(AddWeights(1).ok());
-      ASSERT_TRUE((*run)->FinishIter().ok());
-    }
+    EXPECT_EQ(run->run_dir(), directory.empty() ? dir_ : dir_ + "/attempt_2");
+    for (int i = 0; i < 2; ++i) Train(*run);
     // The reference, which is not there, is sought in the same place, and that is no pass.
-    EXPECT_TRUE((*run)->diverged());
-    (*run)->Finish().IgnoreError();
-    const std::string mine = RankDirectory((*run)->run_dir(), Rank());
+    EXPECT_TRUE(run->diverged());
+    run->Finish().IgnoreError();
+    const std::string mine = RankDirectory(run->run_dir(), Rank());
     EXPECT_THAT(*ReadFile(mine + "/cross_check.jsonl"),
                 HasSubstr(absl::StrCat("reference: ", std::getenv("TEST_TMPDIR"), "/reference")));
     EXPECT_TRUE(std::filesystem::exists(mine + "/stopwatch.pb"));
@@ -104,7 +102,6 @@ TEST_F(TrainingRunTest, StaysInItsDirectoryThoughTheProgramChangesToAnotherOne) 
 
 TEST_F(TrainingRunTest, MetricsAreLoggedByIterationOnTheRanksThatHaveThem) {
   const auto run = Start();
-  ASSERT_NE(run, nullptr);
   for (int i = 0; i < 4; ++i) {
     if (Rank() == 1 && i != 2) {
       run->Metric("loss", 7);
@@ -129,7 +126,6 @@ TEST_F(TrainingRunTest, AMetricThatFindsNoRoomEndsNoTrainingAndLeavesNoHalfOfALi
   config_.clear_cross_check();
   config_.clear_stopwatch();
   const auto run = Start();
-  ASSERT_NE(run, nullptr);
   rlimit limit = {};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
   const rlimit small = {50, limit.rlim_max};
@@ -138,7 +134,7 @@ TEST_F(TrainingRunTest, AMetricThatFindsNoRoomEndsNoTrainingAndLeavesNoHalfOfALi
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, i == 2 ? &small : &limit), 0);
     const absl::Status finished = run->FinishIter();
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    EXPECT_TRUE(finished.ok()) << finished;
+    EXPECT_EQ(finished, absl::OkStatus());
   }
   EXPECT_THAT(std::string(run->Finish().message()), HasSubstr("metrics of iteration 2 cannot be written"));
   EXPECT_EQ(*ReadFile(MetricsPath(dir_, Rank())),
@@ -151,13 +147,11 @@ TEST_F(TrainingRunTest, WhatIsNotDumpedIsCheckedAllTheSame) {
   config_.mutable_dump()->add_ranks(1);
   config_.mutable_cross_check()->clear_iterations();
   const auto run = Start();
-  ASSERT_NE(run, nullptr);
   std::string output;
   SetTextSink([&](std::string_view lines) { output += lines; });
   for (int i = 0; i < 4; ++i) {
-    ASSERT_TRUE(AddWeights(1).ok());
     ASSERT_TRUE(AddWeights(Rank() == 1 ? 2 : 3, "bias").ok());
-    ASSERT_TRUE(run->FinishIter().ok());
+    Train(*run);
   }
   ASSERT_TRUE(run->Finish().ok());
   SetTextSink({});
@@ -180,20 +174,17 @@ TEST_F(TrainingRunTest, WhatIsNotDumpedIsCheckedAllTheSame) {
     return;
   }
   EXPECT_THAT(*dumps, ::testing::ElementsAre(0, 1, 2, 3));
-  const auto dump = ReadDump(DumpsDirectory(dir_, 1) + "/1");
-  ASSERT_TRUE(dump.ok()) << dump.status();
-  EXPECT_NE(dump->tensors.map().Find("weights"), nullptr);
-  EXPECT_EQ(dump->tensors.map().Find("bias"), nullptr);
+  const ValueMap tensors = ReadDump(DumpsDirectory(dir_, 1) + "/1")->tensors.map();
+  EXPECT_NE(tensors.Find("weights"), nullptr);
+  EXPECT_EQ(tensors.Find("bias"), nullptr);
 }
 
 TEST_F(TrainingRunTest, WithoutConfigurationNothingIsDone) {
   config_ = Config();
   const auto run = Start();
-  ASSERT_NE(run, nullptr);
   EXPECT_FALSE(Stopwatch::Get().enabled());
   EXPECT_FALSE(TensorDumper::Get().active());
-  ASSERT_TRUE(AddWeights(1).ok());
-  ASSERT_TRUE(run->FinishIter().ok());
+  Train(*run);
   ASSERT_TRUE(run->Finish().ok());
   EXPECT_FALSE(std::filesystem::exists(dir_));
 }
@@ -209,7 +200,6 @@ TEST_F(TrainingRunTest, ARestartWritesBesideTheRunThatIsThereAndAResumedRunGoesO
   for (const int64_t start_iteration : {0, 2, 4, 0}) {
     config_.set_start_iteration(start_iteration);
     const auto run = Start();
-    ASSERT_NE(run, nullptr);
     for (const std::string& path : of_one_start) {
       if (start_iteration == 0) break;
       // Statistics of two starts would be mixed until all are written.
@@ -220,8 +210,7 @@ TEST_F(TrainingRunTest, ARestartWritesBesideTheRunThatIsThereAndAResumedRunGoesO
     }
     for (int i = 0; i < 2; ++i) {
       EXPECT_EQ(run->iteration(), start_iteration + i);
-      ASSERT_TRUE(AddWeights(static_cast<float>(run->iteration())).ok());
-      ASSERT_TRUE(run->FinishIter().ok());
+      Train(*run, static_cast<float>(run->iteration()));
     }
     ASSERT_TRUE(run->Finish().ok());
     for (const std::string& path : of_one_start) {
@@ -239,9 +228,7 @@ TEST_F(TrainingRunTest, ARestartWritesBesideTheRunThatIsThereAndAResumedRunGoesO
 TEST_F(TrainingRunTest, DumpsLeaveOutWhatTheLatestStartOfTheReferenceHas) {
   const auto train = [this](float weight) {
     const auto run = Start();
-    ASSERT_NE(run, nullptr);
-    ASSERT_TRUE(AddWeights(weight).ok());
-    ASSERT_TRUE(run->FinishIter().ok());
+    Train(*run, weight);
     ASSERT_TRUE(run->Finish().ok());
   };
   for (const float weight : {1, 2}) train(weight);
@@ -249,12 +236,8 @@ TEST_F(TrainingRunTest, DumpsLeaveOutWhatTheLatestStartOfTheReferenceHas) {
   config_.set_run_dir(dir_ + "_like_it");
   for (const float weight : {2, 1}) train(weight);
   const auto has_elements = [this](const std::string& attempt) {
-    const auto dump = ReadDump(DumpsDirectory(config_.run_dir() + attempt, Rank()) + "/0");
-    EXPECT_TRUE(dump.ok()) << dump.status();
-    if (!dump.ok()) return false;
-    const Value* const weights = dump->tensors.map().Find("weights");
-    EXPECT_NE(weights, nullptr);
-    return weights != nullptr && weights->is_tensor();
+    const Dump dump = ReadDump(DumpsDirectory(config_.run_dir() + attempt, Rank()) + "/0").value();
+    return dump.tensors.map().Find("weights")->is_tensor();
   };
   EXPECT_FALSE(has_elements(""));
   EXPECT_TRUE(has_elements("/attempt_2"));
@@ -268,9 +251,7 @@ TEST_F(TrainingRunTest, WhatARunEnabledIsOffAgainAfterItAndTheNextLeavesAllFiles
   }
   config_.mutable_profile()->set_active(1);
   auto run = Start();
-  ASSERT_NE(run, nullptr);
-  ASSERT_TRUE(AddWeights(1).ok());
-  ASSERT_TRUE(run->FinishIter().ok());
+  Train(*run);
   // Without Finish(), and with a gather on its way.
   run.reset();
   EXPECT_FALSE(Stopwatch::Get().enabled());
@@ -278,7 +259,7 @@ TEST_F(TrainingRunTest, WhatARunEnabledIsOffAgainAfterItAndTheNextLeavesAllFiles
   EXPECT_FALSE(NvtxRangeWrapper::Get().enabled());
   EXPECT_FALSE(OpRanges::Get().enabled());
   Stopwatch::Get().FinishIter();
-  ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+  Meet();
 
   // One that fails late.
   config_.mutable_cross_check()->set_reference_tolerances(dir_ + "/none.textproto");
@@ -289,12 +270,10 @@ TEST_F(TrainingRunTest, WhatARunEnabledIsOffAgainAfterItAndTheNextLeavesAllFiles
   config_.set_run_dir(dir_ + "_again");
   if (Rank() == 0) std::filesystem::remove_all(config_.run_dir());
   run = Start();
-  ASSERT_NE(run, nullptr);
   for (int i = 0; i < 3; ++i) {
     Stopwatch::Get().Start("forward");
-    ASSERT_TRUE(AddWeights(1).ok());
     Stopwatch::Get().End("forward");
-    ASSERT_TRUE(run->FinishIter().ok());
+    Train(*run);
   }
   ASSERT_TRUE(run->Finish().ok());
   EXPECT_FALSE(run->diverged());
@@ -311,13 +290,10 @@ TEST_F(TrainingRunTest, WhatARunEnabledIsOffAgainAfterItAndTheNextLeavesAllFiles
 }
 
 TEST_F(TrainingRunTest, OfJobsThatBeginAtOnceEachGetsADirectory) {
-  const Deadline deadline = Deadline::After(std::chrono::seconds(20));
-  const auto alone = TestRanks().Split(Rank(), 0, deadline);
-  ASSERT_TRUE(alone.ok()) << alone.status();
-  ASSERT_TRUE(TestRanks().Barrier(deadline).ok());
-  const auto run = TrainingRun::Start(**alone, config_);
-  EXPECT_TRUE(run.ok()) << run.status();
-  ASSERT_TRUE(TestRanks().Barrier(deadline).ok());
+  const auto alone = TestRanks().Split(Rank(), 0, Deadline::After(std::chrono::seconds(20))).value();
+  Meet();
+  const auto run = TrainingRun::Start(*alone, config_).value();
+  Meet();
   EXPECT_TRUE(ReadRunInfo(dir_).ok());
   EXPECT_THAT(ListAttempts(dir_), ::testing::ElementsAre(2, 3));
 }
@@ -343,16 +319,13 @@ TEST_F(TrainingRunTest, WhereRankZeroIsLateAllRanksAbortTogetherOrNone) {
   config_.mutable_cross_check()->mutable_iterations()->set_every(1);
   config_.clear_dump();
   const auto run = Start();
-  ASSERT_NE(run, nullptr);
   // Iteration 0: rank 0 finds the others gone, and all equal. 1: the same, and a difference. 2: all are
   // there.
   for (int iteration = 0; iteration < 2; ++iteration) {
-    ASSERT_TRUE(AddWeights(Rank() == 1 && iteration == 1 ? 2 : 1).ok());
     for (int rank = 1; Rank() == 0 && rank < TestRanks().size(); ++rank) {
       ASSERT_TRUE(TestRanks().Receive(rank, 7, deadline).ok());
     }
-    const absl::Status status = run->FinishIter();
-    EXPECT_TRUE(status.ok()) << status;
+    Train(*run, Rank() == 1 && iteration == 1 ? 2 : 1);
     if (Rank() != 0) {
       ASSERT_TRUE(TestRanks().Post(0, 7, "").ok());
     }
@@ -368,7 +341,6 @@ TEST_F(TrainingRunTest, WhereRankZeroIsLateAllRanksAbortTogetherOrNone) {
 
 TEST_F(TrainingRunTest, DivergenceIsToldToTheProgramOnAllRanks) {
   const auto run = Start();
-  ASSERT_NE(run, nullptr);
   std::vector<CrossCheckVerdict> told;
   run->SetOnDivergence([&](const CrossCheckVerdict& verdict) {
     told.push_back(verdict);
@@ -383,28 +355,22 @@ TEST_F(TrainingRunTest, DivergenceIsToldToTheProgramOnAllRanks) {
   EXPECT_EQ(told.size(), 1u);
 }
 
-// All ranks meet once in each of six iterations, after which the run ends.
-void MeetInSixIterations(TrainingRun& run) {
-  for (int i = 0; i < 6; ++i) {
-    {
-      OTT_STOPWATCH_SCOPE("allreduce");
-      ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
-    }
-    ASSERT_TRUE(run.FinishIter().ok());
-  }
-  ASSERT_TRUE(run.Finish().ok());
-}
-
 TEST_F(TrainingRunTest, TablesComeWhileTheTrainingGoesOnAndGoWhereTheProgramWants) {
   config_.mutable_stopwatch()->set_print_every_n_iters(2);
   config_.mutable_stopwatch()->add_collective_measurements("allreduce");
   config_.set_start_iteration(40);
   const auto run = Start();
-  ASSERT_NE(run, nullptr);
   ::testing::internal::CaptureStdout();
   std::string output;
   SetTextSink([&](std::string_view lines) { output += lines; });
-  ASSERT_NO_FATAL_FAILURE(MeetInSixIterations(*run));
+  for (int i = 0; i < 6; ++i) {
+    {
+      OTT_STOPWATCH_SCOPE("allreduce");
+      Meet();
+    }
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
   SetTextSink({});
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
   StopwatchStats stats;
@@ -433,17 +399,12 @@ TEST_F(TrainingRunTest, StatisticsThatCannotBeWrittenEndNoTraining) {
   config_.clear_cross_check();
   config_.mutable_stopwatch()->set_print_every_n_iters(2);
   const auto run = Start();
-  ASSERT_NE(run, nullptr);
   // Directories stand where the files would.
   ASSERT_TRUE(MakeDirectories(MyDirectory() + "/stopwatch.pb/is a directory").ok());
   ASSERT_TRUE(MakeDirectories(ClusterStatsPath(dir_) + "/is a directory").ok());
   ::testing::internal::CaptureStderr();
-  for (int i = 0; i < 6; ++i) {
-    const absl::Status finished = run->FinishIter();
-    EXPECT_TRUE(finished.ok()) << finished;
-  }
-  const absl::Status finished = run->Finish();
-  EXPECT_TRUE(finished.ok()) << finished;
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(run->FinishIter(), absl::OkStatus());
+  EXPECT_EQ(run->Finish(), absl::OkStatus());
   const std::string printed = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(printed, ::testing::ContainsRegex(absl::StrCat(
                            "ott: rank ", Rank(), ": .*/stopwatch.pb: .*; training goes on without it, and ",
@@ -454,16 +415,11 @@ TEST_F(TrainingRunTest, StatisticsThatCannotBeWrittenEndNoTraining) {
 TEST_F(TrainingRunTest, ADumpThatCannotBeWrittenIsAnErrorOfFinishAlone) {
   config_.clear_cross_check();
   const auto run = Start();
-  ASSERT_NE(run, nullptr);
   // Rank 1's dumps have no place.
   if (Rank() == 1) {
     ASSERT_TRUE(WriteFileAtomically(DumpsDirectory(dir_, Rank()), "no directory").ok());
   }
-  for (int i = 0; i < 4; ++i) {
-    ASSERT_TRUE(AddWeights(1).ok());
-    const absl::Status finished = run->FinishIter();
-    EXPECT_TRUE(finished.ok()) << finished;
-  }
+  for (int i = 0; i < 4; ++i) Train(*run);
   EXPECT_EQ(run->Finish().ok(), Rank() != 1);
 }
 
@@ -478,7 +434,6 @@ TEST_F(TrainingRunTest, IterationsAreKeptSuchThatTheirReplayTakesWhatWasMeasured
   all.add_measurements("allreduce");
   all.add_along("stage");
   const auto run = Start();
-  ASSERT_NE(run, nullptr);
   ::testing::internal::CaptureStdout();
   constexpr int kBlocks = 3;
   for (int i = 0; i < kBlocks * saved::IterationSampler::kIterationsPerBlock; ++i) {
@@ -488,7 +443,7 @@ TEST_F(TrainingRunTest, IterationsAreKeptSuchThatTheirReplayTakesWhatWasMeasured
     }
     {
       OTT_STOPWATCH_SCOPE("allreduce");
-      ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+      Meet();
     }
     ASSERT_TRUE(run->FinishIter().ok());
   }
@@ -503,9 +458,7 @@ TEST_F(TrainingRunTest, IterationsAreKeptSuchThatTheirReplayTakesWhatWasMeasured
     EXPECT_EQ(samples[rank].like_work(), absl::StrCat("stage ", rank));
     EXPECT_THAT(samples[rank].group(), ::testing::Contains("stage/0"));
   }
-  const absl::StatusOr<saved::ReplayJob> job = saved::MakeJob(std::move(samples));
-  ASSERT_TRUE(job.ok()) << job.status();
-  const WhatIfAnswer answer = saved::AnswerWhatIf(*job);
+  const WhatIfAnswer answer = saved::AnswerWhatIf(saved::MakeJob(std::move(samples)).value());
   EXPECT_EQ(answer.num_steps(), kBlocks * saved::IterationSampler::kIterationsPerBlock - 1);
   EXPECT_LT(answer.replay_error(), kMaxReplayError);
   EXPECT_GT(answer.measured_seconds(), 2e-3);
@@ -517,7 +470,7 @@ TEST_F(TrainingRunTest, ReferenceThatIsTheRunItselfIsRefused) {
   config_.mutable_cross_check()->set_reference_run(dir_ + "/../run");
   for (const bool is_there : {false, true}) {
     if (is_there && Rank() == 0) std::filesystem::create_directories(dir_);
-    ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+    Meet();
     EXPECT_EQ(TrainingRun::Start(TestRanks(), config_).status().code(), absl::StatusCode::kInvalidArgument);
   }
 }
