@@ -50,11 +50,7 @@ Deadline ForSetUp() { return Deadline::After(seconds(20)); }
 #define EXPECT(condition) \
   OTT_CHECK(condition) << "rank " << ranks.rank() << ": " << __func__ << ", line " << __LINE__ << " "
 
-std::unique_ptr<Communicator> Split(Communicator& ranks) {
-  auto group = ranks.Split(0, 0, ForSetUp());
-  OTT_CHECK(group.ok()) << group.status();
-  return *std::move(group);
-}
+std::unique_ptr<Communicator> Split(Communicator& ranks) { return ranks.Split(0, 0, ForSetUp()).value(); }
 
 [[noreturn]] void Die() {
   raise(SIGKILL);
@@ -73,6 +69,16 @@ StopwatchStats Stats(int num_iterations) {
   stats.set_num_measured_iters(num_iterations);
   stats.mutable_iteration()->set_count(num_iterations);
   return stats;
+}
+
+// Checks replicas with rank kVictim missing, which holds nobody up.
+void ExpectNotCompared(Communicator& ranks, CrossCheck& check, int iteration,
+                       const std::vector<NamedTensor>& tensors) {
+  CrossCheckVerdict verdict;
+  EXPECT(Time([&] { verdict = *check.CheckReplicas(iteration, tensors); }) < kTimeout + kSlack);
+  EXPECT(verdict.outcome() == NOT_COMPARED && verdict.missing_ranks_size() == 1 &&
+         verdict.missing_ranks(0) == kVictim)
+      << FormatVerdict(verdict);
 }
 
 // The survivors wait for rank 0 to have seen all it wants to see.
@@ -127,10 +133,9 @@ std::vector<NamedTensor> Tensors(const std::vector<float>& weights) {
 }
 
 void KilledInCrossCheck(Communicator& ranks) {
-  auto check = CrossCheck::Create(ranks, CrossCheckConfig(), kTimeout);
-  OTT_CHECK(check.ok()) << check.status();
+  const auto check = CrossCheck::Create(ranks, CrossCheckConfig(), kTimeout).value();
   const std::vector<float> small(100, 0.5f);
-  EXPECT(Passed(*(*check)->CheckReplicas(0, Tensors(small))));
+  EXPECT(Passed(*check->CheckReplicas(0, Tensors(small))));
   if (ranks.rank() == kVictim) {
     // Takes the digest of this when it is killed: of its second half, which cannot be read.
     constexpr int64_t kBytes = 1 << 20;
@@ -140,18 +145,12 @@ void KilledInCrossCheck(Communicator& ranks) {
     OTT_CHECK(mprotect(static_cast<char*>(memory) + kBytes / 2, kBytes / 2, PROT_NONE) == 0) << "mprotect";
     std::signal(SIGSEGV, [](int) { Die(); });
     const TensorView view(static_cast<const float*>(memory), {kBytes / 4});
-    (*check)->CheckReplicas(1, {{"weights", {view, nullptr}}});
+    check->CheckReplicas(1, {{"weights", {view, nullptr}}});
   }
-  for (int iteration = 1; iteration < 3; ++iteration) {
-    CrossCheckVerdict verdict;
-    EXPECT(Time([&] { verdict = *(*check)->CheckReplicas(iteration, Tensors(small)); }) < kTimeout + kSlack);
-    EXPECT(verdict.outcome() == NOT_COMPARED) << FormatVerdict(verdict);
-    EXPECT(verdict.missing_ranks_size() == 1 && verdict.missing_ranks(0) == kVictim)
-        << FormatVerdict(verdict);
-  }
+  for (const int iteration : {1, 2}) ExpectNotCompared(ranks, *check, iteration, Tensors(small));
   std::vector<float> flipped = small;
   if (ranks.rank() == 3) flipped[17] = -0.5f;
-  const CrossCheckVerdict verdict = *(*check)->CheckReplicas(3, Tensors(flipped));
+  const CrossCheckVerdict verdict = *check->CheckReplicas(3, Tensors(flipped));
   // Two of four ranks are no majority.
   EXPECT(verdict.outcome() == DIFFERENT && !verdict.has_majority() && verdict.differences_size() == 1 &&
          verdict.differences(0).ranks(0) == 3)
@@ -191,37 +190,31 @@ void KilledInDump(Communicator& ranks) {
 }
 
 void StoppedAndContinued(Communicator& ranks) {
-  const auto pids = ranks.AllGather(absl::StrCat(getpid()), ForSetUp());
-  OTT_CHECK(pids.ok()) << pids.status();
+  const std::vector<std::string> pids = ranks.AllGather(absl::StrCat(getpid()), ForSetUp()).value();
   StatsGatherer gatherer(Split(ranks));
-  auto check = CrossCheck::Create(ranks, CrossCheckConfig(), kTimeout);
-  OTT_CHECK(check.ok()) << check.status();
+  const auto check = CrossCheck::Create(ranks, CrossCheckConfig(), kTimeout).value();
   const std::vector<float> weights(100, 0.5f);
 
   if (ranks.rank() == kVictim) raise(SIGSTOP);
   // Less than the check's timeout, or rank 0 would be late for the check.
   ClusterStats stats = gatherer.Gather(Stats(1), Deadline::After(milliseconds(500))).value();
-  CrossCheckVerdict verdict;
-  EXPECT(Time([&] { verdict = *(*check)->CheckReplicas(0, Tensors(weights)); }) < kTimeout + kSlack);
-  EXPECT(verdict.outcome() == NOT_COMPARED) << FormatVerdict(verdict);
-  EXPECT(verdict.missing_ranks_size() == 1 && verdict.missing_ranks(0) == kVictim) << FormatVerdict(verdict);
+  ExpectNotCompared(ranks, *check, 0, Tensors(weights));
   if (ranks.rank() == 0) {
     EXPECT(stats.missing_ranks_size() == 1 && stats.missing_ranks(0) == kVictim) << stats.DebugString();
-    EXPECT(kill(static_cast<pid_t>(std::stol((*pids)[kVictim])), SIGCONT) == 0);
+    EXPECT(kill(static_cast<pid_t>(std::stol(pids[kVictim])), SIGCONT) == 0);
   }
   // The victim has caught up once it answers; then all goes on as if nothing had been.
   EXPECT(ranks.Barrier(ForSetUp()).ok());
   stats = gatherer.Gather(Stats(2), Deadline::After(seconds(30))).value();
   EXPECT(ranks.rank() != 0 || stats.num_ranks() == 4) << stats.DebugString();
-  verdict = *(*check)->CheckReplicas(1, Tensors(weights));
+  const CrossCheckVerdict verdict = *check->CheckReplicas(1, Tensors(weights));
   EXPECT(verdict.outcome() == BITWISE_EQUAL) << FormatVerdict(verdict);
   EndTogether(ranks);
 }
 
 void KilledRoot(Communicator& ranks) {
   StatsGatherer gatherer(Split(ranks));
-  auto check = CrossCheck::Create(ranks, CrossCheckConfig(), kTimeout);
-  OTT_CHECK(check.ok()) << check.status();
+  const auto check = CrossCheck::Create(ranks, CrossCheckConfig(), kTimeout).value();
   if (ranks.rank() == 0) Die();
   for (int round = 1; round < 4; ++round) {
     EXPECT(Time([&] {
@@ -231,7 +224,7 @@ void KilledRoot(Communicator& ranks) {
   }
   const std::vector<float> weights(100, 0.5f);
   CrossCheckVerdict verdict;
-  EXPECT(Time([&] { verdict = *(*check)->CheckReplicas(0, Tensors(weights)); }) < kTimeout + kSlack);
+  EXPECT(Time([&] { verdict = *check->CheckReplicas(0, Tensors(weights)); }) < kTimeout + kSlack);
   EXPECT(verdict.outcome() == NOT_COMPARED) << FormatVerdict(verdict);
   EXPECT(verdict.reason().find("nothing from rank 0") != std::string::npos) << verdict.reason();
   if (ranks.rank() == 1) std::cout << "killed_root: as it should be" << std::endl;
@@ -246,8 +239,7 @@ void FullDisk(Communicator& ranks) {
   config.set_run_dir(dir);
   config.mutable_dump()->mutable_iterations()->set_every(1);
   config.mutable_cross_check()->mutable_iterations()->set_every(1);
-  const auto run = TrainingRun::Start(ranks, config);
-  OTT_CHECK(run.ok()) << run.status();
+  const auto run = TrainingRun::Start(ranks, config).value();
   const std::vector<float> weights(1 << 14, 0.5f);
   const bool is_victim = ranks.rank() == kVictim;
   absl::Status status;
@@ -261,13 +253,13 @@ void FullDisk(Communicator& ranks) {
     EXPECT(TensorDumper::Get()
                .AddTensorData("weights", TensorView(weights.data(), {1 << 14}), DumpFormat::kBinary)
                .ok());
-    status.Update((*run)->FinishIter());
+    status.Update(run->FinishIter());
   }
-  status.Update((*run)->Finish());
+  status.Update(run->Finish());
   // An error of the one, and no harm to the others nor to the checks.
   EXPECT(status.ok() != is_victim) << status;
   EXPECT(!is_victim || status.message().find(dir) != absl::string_view::npos) << status;
-  EXPECT(!(*run)->diverged());
+  EXPECT(!run->diverged());
   EXPECT(ranks.Barrier(ForSetUp()).ok());
   if (ranks.rank() != 0) return;
   for (int rank = 0; rank < ranks.size(); ++rank) {
@@ -288,26 +280,24 @@ void KilledInRun(Communicator& ranks) {
   config.mutable_stopwatch()->set_print_every_n_iters(2);
   config.mutable_cross_check()->mutable_iterations()->set_every(1);
   config.mutable_cross_check()->set_reference_run(dir + "no_reference");
-  const auto run = TrainingRun::Start(ranks, config);
-  OTT_CHECK(run.ok()) << run.status();
+  const auto run = TrainingRun::Start(ranks, config).value();
   EXPECT(ranks.rank() != 0 || std::freopen((dir + "stdout").c_str(), "w", stdout) != nullptr);
   const std::vector<float> weights(100, 0.5f);
   for (int iteration = 0; iteration < kKilledIn + 3; ++iteration) {
     if (ranks.rank() == kVictim && iteration == kKilledIn) Die();
     EXPECT(TensorDumper::Get().AddTensorData("weights", TensorView(weights.data(), {100})).ok());
-    EXPECT(Time([&] { (*run)->FinishIter().IgnoreError(); }) < 2 * kTimeout + kSlack);
+    EXPECT(Time([&] { run->FinishIter().IgnoreError(); }) < 2 * kTimeout + kSlack);
   }
   absl::Status status;
-  EXPECT(Time([&] { status = (*run)->Finish(); }) < 2 * kTimeout + kSlack);
+  EXPECT(Time([&] { status = run->Finish(); }) < 2 * kTimeout + kSlack);
   if (ranks.rank() == 0) {
     EXPECT(status.message().find("nothing from rank 2 (") != absl::string_view::npos) << status;
-    const absl::StatusOr<std::string> printed = ReadFile(dir + "stdout");
-    OTT_CHECK(printed.ok()) << printed.status();
+    const std::string printed = ReadFile(dir + "stdout").value();
     for (const char* const text :
          {"replicas NOT COMPARED: nothing from rank 2 (",
           "cross-check of replicas: 6 checks, 3 NOT COMPARED, 3 equal bit for bit",
           "cross-check against reference", "LATE: of an earlier gather are the data of rank 2"}) {
-      EXPECT(printed->find(text) != std::string::npos) << text << " is not in " << *printed;
+      EXPECT(printed.find(text) != std::string::npos) << text << " is not in " << printed;
     }
   }
   EndTogether(ranks);
@@ -324,10 +314,9 @@ int RunScenario(const std::string& scenario) {
   };
   const auto found = scenarios.find(scenario);
   OTT_CHECK(found != scenarios.end()) << scenario;
-  auto ranks = CreateMpiCommunicator();
-  OTT_CHECK(ranks.ok()) << ranks.status();
-  found->second(**ranks);
-  if ((*ranks)->rank() == 0) std::cout << scenario << ": as it should be" << std::endl;
+  const auto ranks = CreateMpiCommunicator().value();
+  found->second(*ranks);
+  if (ranks->rank() == 0) std::cout << scenario << ": as it should be" << std::endl;
   // MPI_Finalize would wait for the dead.
   std::cout.flush();
   _exit(0);

@@ -68,11 +68,8 @@ struct Model {
   }
 
   Parameter& operator[](const std::string& name) {
-    for (Parameter& parameter : parameters) {
-      if (parameter.name == name) return parameter;
-    }
-    OTT_CHECK(false) << name;
-    std::abort();
+    return *std::find_if(parameters.begin(), parameters.end(),
+                         [&](const Parameter& of) { return of.name == name; });
   }
 };
 
@@ -92,24 +89,18 @@ struct Fault {
   std::optional<int64_t> element;
   std::function<void(Step&)> change_step;
   // After the update; before: the model one iteration earlier.
-  std::function<void(Model&, const Model& before)> change_model;
+  std::function<void(Model&, Model& before)> change_model;
   std::function<void(std::vector<NamedTensor>&)> change_tensors;
 };
 
-void FlipBit(float& value, int bit) {
+// Keeps some of the bits of a value, and flips some.
+void ChangeBits(float& value, uint32_t kept, uint32_t flipped) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
-  bits ^= uint32_t{1} << bit;
+  bits = (bits & kept) ^ flipped;
   std::memcpy(&value, &bits, sizeof(bits));
 }
-
-float RoundToBFloat16(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  bits &= 0xffff0000u;
-  std::memcpy(&value, &bits, sizeof(bits));
-  return value;
-}
+void FlipBit(float& value, int bit) { ChangeBits(value, ~0u, uint32_t{1} << bit); }
 
 // A gradient that depends on the weights and on the rank's share of the data.
 void Backward(int rank, int iteration, Model& model) {
@@ -170,13 +161,12 @@ std::optional<Finding> Train(Communicator& ranks, int seed, const Fault* fault, 
   CrossCheckConfig config;
   config.set_reference_run(reference);
   config.mutable_reference_tolerance()->set_atol(1e-6);
-  auto check = CrossCheck::Create(ranks, config);
-  OTT_CHECK(check.ok()) << check.status();
+  const auto check = CrossCheck::Create(ranks, config).value();
   Model model(seed);
   for (int iteration = 0; iteration < kNumIterations; ++iteration) {
     const bool faulty = fault != nullptr && iteration == kFaultIteration &&
                         (fault->rank == kAllRanks || fault->rank == ranks.rank());
-    const Model before = model;
+    Model before = model;
     Step step;
     if (faulty && fault->change_step) fault->change_step(step);
     Backward(ranks.rank(), iteration, model);
@@ -196,9 +186,9 @@ std::optional<Finding> Train(Communicator& ranks, int seed, const Fault* fault, 
       OTT_CHECK(status.ok()) << status;
       continue;
     }
-    const CrossCheckVerdict replicas = *(*check)->CheckReplicas(iteration, tensors);
+    const CrossCheckVerdict replicas = *check->CheckReplicas(iteration, tensors);
     if (!Passed(replicas)) return Finding{iteration, replicas};
-    const CrossCheckVerdict against = (*check)->CheckReference(iteration, tree, nullptr);
+    const CrossCheckVerdict against = check->CheckReference(iteration, tree, nullptr);
     if (against.worst_outcome() != BITWISE_EQUAL) return Finding{iteration, against};
   }
   return std::nullopt;
@@ -242,13 +232,19 @@ Fault Flip(const std::string& what, int rank, const std::string& name, std::vect
                              : values == &Parameter::momentum ? "_momentum"
                                                               : "";
   Fault fault{what, rank, name + suffix, element, {}, {}, {}};
-  fault.change_model = [=](Model& model, const Model&) { FlipBit((model[name].*values)[element], bit); };
+  fault.change_model = [=](Model& model, Model&) { FlipBit((model[name].*values)[element], bit); };
   return fault;
 }
 
 Fault InModel(const std::string& what, int rank, const std::string& tensor, std::optional<int64_t> element,
-              std::function<void(Model&, const Model&)> change) {
+              std::function<void(Model&, Model&)> change) {
   return {what, rank, tensor, element, {}, std::move(change), {}};
+}
+
+// Changes the weights of one parameter.
+Fault InWeights(const std::string& what, int rank, const std::string& name, std::optional<int64_t> element,
+                const std::function<void(std::vector<float>&)>& change) {
+  return InModel(what, rank, name, element, [=](Model& model, Model&) { change(model[name].weights); });
 }
 
 Fault InStep(const std::string& what, int rank, std::function<void(Step&)> change) {
@@ -280,73 +276,50 @@ std::vector<Fault> AllFaults() {
       Flip("sign of a momentum", 0, "embedding", kMomentum, 20000, 31),
       Flip("exponent of a momentum", 1, "bias", kMomentum, 3, 24),
       Flip("lowest mantissa bit of a momentum", 2, "output", kMomentum, 512, 0),
-      InModel("zero that turned negative", 3, "bias", 0,
-              [](Model& model, const Model&) { model["bias"].weights[0] = -0.0f; }),
-      InModel("step counter off by one", 1, "step", 0, [](Model& model, const Model&) { ++model.step; }),
-      InModel("same bit in two elements (XOR sees nothing)", 2, "hidden", 10,
-              [](Model& model, const Model&) {
-                FlipBit(model["hidden"].weights[10], 3);
-                FlipBit(model["hidden"].weights[40], 3);
-              }),
-      InModel("two elements exchanged (a sum sees nothing)", 3, "output", 5,
-              [](Model& model, const Model&) {
-                std::swap(model["output"].weights[5], model["output"].weights[900]);
-              }),
-      InModel("two blocks exchanged", 0, "embedding", 0,
-              [](Model& model, const Model&) {
-                auto& weights = model["embedding"].weights;
-                std::swap_ranges(weights.begin(), weights.begin() + 16384, weights.begin() + 16384);
-              }),
-      InModel("a row reversed", 1, "hidden", 32,
-              [](Model& model, const Model&) {
-                auto& weights = model["hidden"].weights;
-                std::reverse(weights.begin() + 32, weights.begin() + 64);
-              }),
-      InModel("a matrix transposed", 2, "output", 1,
-              [](Model& model, const Model&) {
-                auto& weights = model["output"].weights;
-                for (int i = 0; i < 32; ++i) {
-                  for (int j = 0; j < i; ++j) std::swap(weights[i * 32 + j], weights[j * 32 + i]);
-                }
-              }),
-      InModel(
-          "weights and momentum swapped", 3, "hidden", 0,
-          [](Model& model, const Model&) { std::swap(model["hidden"].weights, model["hidden"].momentum); }),
-      InModel(
-          "gradient and momentum swapped", 0, "output_gradient", 0,
-          [](Model& model, const Model&) { std::swap(model["output"].gradient, model["output"].momentum); }),
+      InWeights("zero that turned negative", 3, "bias", 0, [](auto& weights) { weights[0] = -0.0f; }),
+      InModel("step counter off by one", 1, "step", 0, [](Model& model, Model&) { ++model.step; }),
+      InWeights("same bit in two elements (XOR sees nothing)", 2, "hidden", 10,
+                [](auto& weights) { FlipBit(weights[10], 3), FlipBit(weights[40], 3); }),
+      InWeights("two elements exchanged (a sum sees nothing)", 3, "output", 5,
+                [](auto& weights) { std::swap(weights[5], weights[900]); }),
+      InWeights("two blocks exchanged", 0, "embedding", 0,
+                [](auto& weights) {
+                  std::swap_ranges(weights.begin(), weights.begin() + 16384, weights.begin() + 16384);
+                }),
+      InWeights("a row reversed", 1, "hidden", 32,
+                [](auto& weights) { std::reverse(weights.begin() + 32, weights.begin() + 64); }),
+      InWeights("a matrix transposed", 2, "output", 1,
+                [](auto& weights) {
+                  for (int i = 0; i < 32; ++i) {
+                    for (int j = 0; j < i; ++j) std::swap(weights[i * 32 + j], weights[j * 32 + i]);
+                  }
+                }),
+      InModel("weights and momentum swapped", 3, "hidden", 0,
+              [](Model& model, Model&) { std::swap(model["hidden"].weights, model["hidden"].momentum); }),
+      InModel("gradient and momentum swapped", 0, "output_gradient", 0,
+              [](Model& model, Model&) { std::swap(model["output"].gradient, model["output"].momentum); }),
       InModel("one tensor stale", 1, "hidden", 0,
-              [](Model& model, const Model& before) {
-                model["hidden"].weights = const_cast<Model&>(before)["hidden"].weights;
-              }),
+              [](Model& model, Model& before) { model["hidden"].weights = before["hidden"].weights; }),
       InModel("all weights stale", 2, "embedding", 0,
-              [](Model& model, const Model& before) { model.parameters = before.parameters; }),
+              [](Model& model, Model& before) { model.parameters = before.parameters; }),
       InModel("stale gradient", 3, "bias_gradient", 1,
-              [](Model& model, const Model& before) {
-                model["bias"].gradient = const_cast<Model&>(before)["bias"].gradient;
-              }),
-      InModel("a shard zeroed", 0, "embedding", 9600,
-              [](Model& model, const Model&) {
-                auto& weights = model["embedding"].weights;
-                std::fill(weights.begin() + 9600, weights.begin() + 19200, 0.0f);
-              }),
-      InModel("a tensor zeroed", 1, "output", 0,
-              [](Model& model, const Model&) { model["output"].weights.assign(1024, 0.0f); }),
+              [](Model& model, Model& before) { model["bias"].gradient = before["bias"].gradient; }),
+      InWeights("a shard zeroed", 0, "embedding", 9600,
+                [](auto& weights) { std::fill(weights.begin() + 9600, weights.begin() + 19200, 0.0f); }),
+      InWeights("a tensor zeroed", 1, "output", 0, [](auto& weights) { weights.assign(1024, 0.0f); }),
       InModel("momentum lost", 2, "embedding_momentum", 0,
-              [](Model& model, const Model&) {
+              [](Model& model, Model&) {
                 for (Parameter& parameter : model.parameters)
                   parameter.momentum.assign(parameter.momentum.size(), 0.0f);
               }),
-      InModel("NaN in a weight", 3, "hidden", 77,
-              [](Model& model, const Model&) { model["hidden"].weights[77] = std::nanf(""); }),
-      InModel("infinity in a gradient", 0, "output_gradient", 8,
-              [](Model& model, const Model&) {
-                model["output"].gradient[8] = std::numeric_limits<float>::infinity();
-              }),
-      InModel("a tensor rounded to bfloat16", 1, "hidden", std::nullopt,
-              [](Model& model, const Model&) {
-                for (float& weight : model["hidden"].weights) weight = RoundToBFloat16(weight);
-              }),
+      InWeights("NaN in a weight", 3, "hidden", 77, [](auto& weights) { weights[77] = std::nanf(""); }),
+      InModel(
+          "infinity in a gradient", 0, "output_gradient", 8,
+          [](Model& model, Model&) { model["output"].gradient[8] = std::numeric_limits<float>::infinity(); }),
+      InWeights("a tensor rounded to bfloat16", 1, "hidden", std::nullopt,
+                [](auto& weights) {
+                  for (float& weight : weights) ChangeBits(weight, 0xffff0000u, 0);
+                }),
       InStep("update skipped", 2, [](Step& step) { step.num_updates = 0; }),
       InStep("update applied twice", 3, [](Step& step) { step.num_updates = 2; }),
       InStep("gradient not reduced", 0, [](Step& step) { step.reduce = false; }),
@@ -366,10 +339,10 @@ std::vector<Fault> AllFaults() {
       InStep("sum instead of mean, all ranks", kAllRanks, [](Step& step) { step.gradient_scale = 4; }),
       InStep("learning rate 1 % too high, all ranks", kAllRanks,
              [](Step& step) { step.learning_rate *= 1.01f; }),
-      InModel("NaN in a weight, all ranks", kAllRanks, "hidden", std::nullopt,
-              [](Model& model, const Model&) { model["hidden"].weights[77] = std::nanf(""); }),
-      InModel("a tensor zeroed, all ranks", kAllRanks, "output", std::nullopt,
-              [](Model& model, const Model&) { model["output"].weights.assign(1024, 0.0f); }),
+      InWeights("NaN in a weight, all ranks", kAllRanks, "hidden", std::nullopt,
+                [](auto& weights) { weights[77] = std::nanf(""); }),
+      InWeights("a tensor zeroed, all ranks", kAllRanks, "output", std::nullopt,
+                [](auto& weights) { weights.assign(1024, 0.0f); }),
   };
   return faults;
 }
@@ -431,8 +404,7 @@ bool PlantAll(Communicator& ranks) {
 }  // namespace ott
 
 int main() {
-  auto ranks = ott::CreateMpiCommunicator();
-  OTT_CHECK(ranks.ok()) << ranks.status();
-  OTT_CHECK((*ranks)->size() >= 4) << "fault_table needs 4 ranks";
-  return ott::PlantAll(**ranks) ? 0 : 1;
+  const auto ranks = ott::CreateMpiCommunicator().value();
+  OTT_CHECK(ranks->size() >= 4) << "fault_table needs 4 ranks";
+  return ott::PlantAll(*ranks) ? 0 : 1;
 }

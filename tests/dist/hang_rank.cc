@@ -173,31 +173,25 @@ class Training {
 
 int Main(int argc, char** argv) {
   OTT_CHECK(argc == 5) << "hang_rank SCENARIO SEED RUN_DIR mpi|tcp";
-  absl::StatusOr<std::unique_ptr<Communicator>> ranks =
-      [&]() -> absl::StatusOr<std::unique_ptr<Communicator>> {
-    if (std::string(argv[4]) == "mpi") return CreateMpiCommunicator();
-    const absl::StatusOr<TcpOptions> options = TcpOptionsFromEnvironment();
-    if (!options.ok()) return options.status();
-    return CreateTcpCommunicator(*options);
-  }();
-  OTT_CHECK(ranks.ok()) << ranks.status();
+  const std::unique_ptr<Communicator> ranks =
+      std::string(argv[4]) == "mpi" ? CreateMpiCommunicator().value()
+                                    : CreateTcpCommunicator(TcpOptionsFromEnvironment().value()).value();
   Config config;
   config.set_run_dir(argv[3]);
   if (const char* const own = std::getenv("HANG_OWN_DIRECTORIES")) {
     // Hosts share no directory here: each rank's own is one below.
-    const std::string dir = absl::StrCat(own, "/host_", (*ranks)->rank() % 2);
+    const std::string dir = absl::StrCat(own, "/host_", ranks->rank() % 2);
     OTT_CHECK(chdir(dir.c_str()) == 0) << dir;
     config.set_run_dir("run");
   }
-  config.mutable_stopwatch()->add_collective_measurements("sum_loss");
-  config.mutable_stopwatch()->add_collective_measurements("allreduce");
-  config.mutable_stopwatch()->add_collective_measurements("dispatch");
-  if ((*ranks)->size() % 2 == 0) {
+  for (const char* const name : {"sum_loss", "allreduce", "dispatch"})
+    config.mutable_stopwatch()->add_collective_measurements(name);
+  if (ranks->size() % 2 == 0) {
     CollectiveGroups& halves = *config.mutable_stopwatch()->add_collective_groups();
     halves.add_measurements("dispatch");
     halves.add_along("rank_in_half");
     DeviceMesh& mesh = *config.add_mesh();
-    for (const auto& [name, size] : {std::pair("half", 2), std::pair("rank_in_half", (*ranks)->size() / 2)}) {
+    for (const auto& [name, size] : {std::pair("half", 2), std::pair("rank_in_half", ranks->size() / 2)}) {
       MeshAxis& axis = *mesh.add_axes();
       axis.set_name(name);
       axis.set_size(size);
@@ -208,15 +202,11 @@ int Main(int argc, char** argv) {
   const bool checks = std::string(argv[1]) == "check";
   if (checks) config.mutable_cross_check()->add_replicated("*");
   config.set_timeout_seconds(checks ? 4 : 20);
-  absl::StatusOr<std::unique_ptr<TrainingRun>> run = TrainingRun::Start(**ranks, config);
-  OTT_CHECK(run.ok()) << run.status();
+  const auto run = TrainingRun::Start(*ranks, config).value();
   // The run's own messages stay apart from the training's.
-  absl::StatusOr<std::unique_ptr<Communicator>> own =
-      (*ranks)->Split(0, 0, Deadline::After(std::chrono::seconds(20)));
-  OTT_CHECK(own.ok()) << own.status();
-  if (!Training(**own, argv[1], std::atoi(argv[2])).Run(**run)) return 1;
-  const absl::Status finished = (*run)->Finish();
-  std::printf("rank %d: finished: %s\n", (*ranks)->rank(), finished.ToString().c_str());
+  const auto own = ranks->Split(0, 0, Deadline::After(std::chrono::seconds(20))).value();
+  if (!Training(*own, argv[1], std::atoi(argv[2])).Run(*run)) return 1;
+  std::printf("rank %d: finished: %s\n", ranks->rank(), run->Finish().ToString().c_str());
   return 0;
 }
 
