@@ -21,6 +21,9 @@ class CaptureFileTest : public ::testing::Test {
   int64_t Query(const std::string& sql) const { return std::stoll(profile::Query(path_, sql).at(0)); }
 
   std::unique_ptr<CaptureFile> Create() { return CaptureFile::Create(path_).value(); }
+  static void Insert(CaptureFile& file, int pid, std::string_view name) {
+    file.Insert(Table::kProcesses, Column{"globalPid", pid}, Column{"pid", pid}, Column{"name", name});
+  }
 
   const std::string path_ = ::testing::TempDir() + "/" +
                             ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".sqlite";
@@ -28,8 +31,7 @@ class CaptureFileTest : public ::testing::Test {
 
 TEST_F(CaptureFileTest, RowsAreThereAfterFlush) {
   const auto file = Create();
-  file->Insert(Table::kProcesses, Column{"globalPid", 1}, Column{"pid", 2},
-               Column{"name", std::string_view("first")});
+  Insert(*file, 1, "first");
   EXPECT_EQ(Query("SELECT COUNT(*) FROM PROCESSES"), 0);
   EXPECT_TRUE(file->Flush().ok());
   EXPECT_EQ(Query("SELECT COUNT(*) FROM PROCESSES"), 1);
@@ -50,19 +52,6 @@ TEST_F(CaptureFileTest, ColumnsTakeTheirValuesByName) {
   EXPECT_TRUE(file->Flush().ok());
   EXPECT_EQ(Query("SELECT SUM(pid) FROM PROCESSES"), 6);
   EXPECT_EQ(Query("SELECT COUNT(*) FROM PROCESSES WHERE name IS NULL"), 2);
-}
-
-TEST_F(CaptureFileTest, TablesOfCudaAreMadeWhenThereIsSomethingToPutIn) {
-  const auto file = Create();
-  const std::string has_memset =
-      "SELECT COUNT(*) FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_MEMSET'";
-  EXPECT_EQ(Query(has_memset), 0);
-  file->Insert(Table::kMemset, Column{"start", 1}, Column{"end", 2}, Column{"deviceId", 0},
-               Column{"contextId", 1}, Column{"streamId", 7}, Column{"correlationId", 3},
-               Column{"globalPid", 4}, Column{"value", 0}, Column{"bytes", 4096});
-  EXPECT_TRUE(file->Flush().ok());
-  EXPECT_EQ(Query(has_memset), 1);
-  EXPECT_EQ(Query("SELECT bytes FROM CUPTI_ACTIVITY_KIND_MEMSET"), 4096);
 }
 
 // Instead of a disk that is full, which is hard to come by: no file may be longer.
@@ -91,8 +80,7 @@ TEST_F(CaptureFileTest, FullDiskLeavesNoFileWithoutTables) {
 
 TEST_F(CaptureFileTest, FullDiskLosesWhatCameSinceTheLastFlushAndNoMore) {
   const auto file = Create();
-  file->Insert(Table::kProcesses, Column{"globalPid", 1}, Column{"pid", 1},
-               Column{"name", std::string_view("before")});
+  Insert(*file, 1, "before");
   ASSERT_TRUE(file->Flush().ok());
   const int64_t early = file->StringId("early");
   ASSERT_TRUE(file->Flush().ok());
@@ -101,8 +89,7 @@ TEST_F(CaptureFileTest, FullDiskLosesWhatCameSinceTheLastFlushAndNoMore) {
   {
     const FileSizeLimit limit(std::filesystem::file_size(path_));
     lost = file->StringId("lost");
-    const std::string long_name(100'000, 'x');
-    file->Insert(Table::kProcesses, Column{"globalPid", 2}, Column{"pid", 2}, Column{"name", long_name});
+    Insert(*file, 2, std::string(100'000, 'x'));
     EXPECT_EQ(file->num_pending_rows(), 2);
     const absl::Status status = file->Flush();
     EXPECT_FALSE(status.ok());
@@ -110,8 +97,7 @@ TEST_F(CaptureFileTest, FullDiskLosesWhatCameSinceTheLastFlushAndNoMore) {
     EXPECT_EQ(file->num_pending_rows(), 0);
   }
 
-  file->Insert(Table::kProcesses, Column{"globalPid", 3}, Column{"pid", 3},
-               Column{"name", std::string_view("after")});
+  Insert(*file, 3, "after");
   EXPECT_EQ(file->StringId("early"), early);
   EXPECT_EQ(file->StringId("next"), lost);
   EXPECT_TRUE(file->Flush().ok());
@@ -125,8 +111,7 @@ TEST_F(CaptureFileTest, ReaderDelaysTheFlushAndLosesNothing) {
   sqlite3* reader = nullptr;
   ASSERT_EQ(sqlite3_open_v2(path_.c_str(), &reader, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
   sqlite3_exec(reader, "BEGIN; SELECT COUNT(*) FROM PROCESSES", nullptr, nullptr, nullptr);
-  file->Insert(Table::kProcesses, Column{"globalPid", 1}, Column{"pid", 1},
-               Column{"name", std::string_view("name")});
+  Insert(*file, 1, "name");
   EXPECT_EQ(file->Flush().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(file->num_pending_rows(), 1);
   sqlite3_close(reader);

@@ -47,4 +47,10 @@ ProfiledProgram CaptureTest::Profile(const std::vector<std::string>& scenario) {
   return ProfileProgram(options_).value();
 }
 
+CaptureSummary CaptureTest::Capture(const std::vector<std::string>& scenario) {
+  const ProfiledProgram program = Profile(scenario);
+  EXPECT_EQ(program.captures.size(), 1u);
+  return program.captures.at(0);
+}
+
 }  // namespace ott::profile

@@ -25,6 +25,8 @@ class CaptureTest : public ::testing::Test {
 
   // Captures the program in a scenario of its own into options_.output.
   ProfiledProgram Profile(const std::vector<std::string>& scenario);
+  // The same of a scenario that is one process.
+  CaptureSummary Capture(const std::vector<std::string>& scenario);
 
   const std::string directory_;
   ProfileOptions options_;

@@ -7,6 +7,9 @@
 
 #include <cstring>
 #include <filesystem>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -207,55 +210,41 @@ TEST_F(CaptureSessionTest, EveryNumberOfARecordIsInTheColumnOfItsName) {
       "GPU");
   EXPECT_THAT(session_->Finish().problems, IsEmpty());
   const std::string of_device = "start, end, deviceId, contextId, streamId, correlationId, ";
-  const std::string all_of_device = "SELECT " + of_device + "graphNodeId, ";
-  const auto of_pid = [](const std::string& id) { return id + " >> 24 & 0xFFFFFF"; };
-  EXPECT_THAT(
-      Query(path_, "SELECT start, end, eventClass, globalTid & 0xFFFFFF, correlationId, returnValue, " +
-                       of_pid("globalTid") +
-                       ", value FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON id = nameId"),
-      ElementsAre("1|2|1|4|5|6|10|_Z1fi"));
-  EXPECT_THAT(
-      Query(
-          path_,
-          all_of_device +
-              "gridId, localMemoryTotal, registersPerThread, gridX, gridY, gridZ, blockX, blockY, blockZ, "
-              "clusterX, clusterY, clusterZ, staticSharedMemory, dynamicSharedMemory, sharedMemoryExecuted, "
-              "localMemoryPerThread, graphId, clusterSchedulingPolicy, maxPotentialClusterSize, "
-              "maxActiveClusters, launchType, cacheConfig, sharedMemoryLimitConfig, " +
-              of_pid("globalPid") + " FROM CUPTI_ACTIVITY_KIND_KERNEL"),
-      ElementsAre("1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16|17|18|19|20|21|22|23|24|25|26|27|3|29|30|10"));
-  EXPECT_THAT(
-      Query(
-          path_,
-          "SELECT m.value, d.value, s.value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds AS m ON m.id = "
-          "mangledName JOIN StringIds AS d ON d.id = demangledName JOIN StringIds AS s ON s.id = shortName"),
-      ElementsAre("_Z1fi|f(int)|f"));
-  // Kinds of memory are counted otherwise than CUPTI's.
-  EXPECT_THAT(
-      Query(path_, all_of_device + "bytes, copyCount, copyKind, srcKind, dstKind, srcDeviceId, dstDeviceId, "
-                                   "srcContextId, dstContextId FROM CUPTI_ACTIVITY_KIND_MEMCPY"),
-      ElementsAre("1|2|3|4|5|6|7|8|9|10|0|1|13|14|15|16"));
-  EXPECT_THAT(Query(path_, all_of_device + "bytes, value, memKind FROM CUPTI_ACTIVITY_KIND_MEMSET"),
-              ElementsAre("1|2|3|4|5|6|7|8|9|2"));
-  EXPECT_THAT(Query(path_, "SELECT " + of_device +
-                               "eventSyncId, eventId, syncType FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"),
-              ElementsAre("1|2|3|4|5|6|8|9|10"));
-  EXPECT_THAT(Query(path_,
-                    "SELECT start, end, graphNodeId, originalGraphNodeId, globalTid & 0xFFFFFF FROM "
-                    "CUDA_GRAPH_NODE_EVENTS"),
-              ElementsAre("1|1|2|3|4"));
-  EXPECT_THAT(
-      Query(
-          path_,
-          "SELECT memoryBandwidth, totalMemory, clockRate, id, smCount, computeMajor, computeMinor, "
-          "l2CacheSize, constantMemory, threadsPerWarp, asyncEngines, maxIPC, maxWarpsPerSm, maxBlocksPerSm, "
-          "maxShmemPerSm, maxRegistersPerSm, maxRegistersPerBlock, maxShmemPerBlock, maxThreadsPerBlock, "
-          "maxBlockDimX, maxBlockDimY, maxBlockDimZ, maxGridDimX, maxGridDimY, maxGridDimZ, cuDevice, "
-          "smMajor, smMinor, name, uuid FROM TARGET_INFO_GPU"),
-      ElementsAre("1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16|17|18|19|20|21|22|23|24|25|4|6|7|GPU|"
-                  "ab000000-0000-0000-0000-000000000000"));
-  EXPECT_THAT(Query(path_, "SELECT gpuId, cudaId, pid, numMultiprocessors FROM TARGET_INFO_CUDA_DEVICE"),
-              ElementsAre("4|4|10|5"));
+  const std::string all_of_device = of_device + "graphNodeId, ";
+  for (const auto& [columns, tables, row] : std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"start, end, eventClass, globalTid & 0xFFFFFF, correlationId, returnValue, "
+            "globalTid >> 24 & 0xFFFFFF, value",
+            "CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON id = nameId", "1|2|1|4|5|6|10|_Z1fi"},
+           {all_of_device +
+                "gridId, localMemoryTotal, registersPerThread, gridX, gridY, gridZ, blockX, blockY, blockZ, "
+                "clusterX, clusterY, clusterZ, staticSharedMemory, dynamicSharedMemory, "
+                "sharedMemoryExecuted, localMemoryPerThread, graphId, clusterSchedulingPolicy, "
+                "maxPotentialClusterSize, maxActiveClusters, launchType, cacheConfig, "
+                "sharedMemoryLimitConfig, globalPid >> 24 & 0xFFFFFF, m.value, d.value, s.value",
+            "CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds AS m ON m.id = mangledName "
+            "JOIN StringIds AS d ON d.id = demangledName JOIN StringIds AS s ON s.id = shortName",
+            "1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16|17|18|19|20|21|22|23|24|25|26|27|3|29|30|10|_Z1fi|f(int)|"
+            "f"},
+           // Kinds of memory are counted otherwise than CUPTI's.
+           {all_of_device + "bytes, copyCount, copyKind, srcKind, dstKind, srcDeviceId, dstDeviceId, "
+                            "srcContextId, dstContextId",
+            "CUPTI_ACTIVITY_KIND_MEMCPY", "1|2|3|4|5|6|7|8|9|10|0|1|13|14|15|16"},
+           {all_of_device + "bytes, value, memKind", "CUPTI_ACTIVITY_KIND_MEMSET", "1|2|3|4|5|6|7|8|9|2"},
+           {of_device + "eventSyncId, eventId, syncType", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+            "1|2|3|4|5|6|8|9|10"},
+           {"start, end, graphNodeId, originalGraphNodeId, globalTid & 0xFFFFFF", "CUDA_GRAPH_NODE_EVENTS",
+            "1|1|2|3|4"},
+           {"memoryBandwidth, totalMemory, clockRate, id, smCount, computeMajor, computeMinor, l2CacheSize, "
+            "constantMemory, threadsPerWarp, asyncEngines, maxIPC, maxWarpsPerSm, maxBlocksPerSm, "
+            "maxShmemPerSm, maxRegistersPerSm, maxRegistersPerBlock, maxShmemPerBlock, maxThreadsPerBlock, "
+            "maxBlockDimX, maxBlockDimY, maxBlockDimZ, maxGridDimX, maxGridDimY, maxGridDimZ, cuDevice, "
+            "smMajor, smMinor, name, uuid",
+            "TARGET_INFO_GPU",
+            "1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16|17|18|19|20|21|22|23|24|25|4|6|7|GPU|"
+            "ab000000-0000-0000-0000-000000000000"},
+           {"gpuId, cudaId, pid, numMultiprocessors", "TARGET_INFO_CUDA_DEVICE", "4|4|10|5"}}) {
+    EXPECT_THAT(Query(path_, "SELECT " + columns + " FROM " + tables), ElementsAre(row)) << tables;
+  }
 }
 
 TEST_F(CaptureSessionTest, TheFileSaysWhatWasCapturedAndWhen) {

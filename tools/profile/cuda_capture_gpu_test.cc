@@ -16,12 +16,10 @@ class CudaCaptureGpuTest : public CaptureTest {
  protected:
   CudaCaptureGpuTest() {
     options_.command = {"tools/profile/cuda_program_for_test"};
-    absl::StatusOr<ProfiledProgram> program = ProfileProgram(options_);
-    EXPECT_TRUE(program.ok()) << program.status();
-    if (!program.ok()) return;
-    EXPECT_EQ(program->wait_status, 0);
-    EXPECT_THAT(program->captures, SizeIs(1));
-    for (const CaptureSummary& capture : program->captures) {
+    const ProfiledProgram program = ProfileProgram(options_).value();
+    EXPECT_EQ(program.wait_status, 0);
+    EXPECT_THAT(program.captures, SizeIs(1));
+    for (const CaptureSummary& capture : program.captures) {
       EXPECT_TRUE(capture.has_cuda);
       EXPECT_EQ(capture.num_dropped, 0);
       EXPECT_THAT(capture.problems, IsEmpty());

@@ -75,11 +75,6 @@ CUpti_ActivityKernel10& AddKernel(Records& records, const char* name, uint32_t c
   auto& kernel = records.Add<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   SetSpan(kernel, correlation);
   kernel.name = name;
-  kernel.gridX = 585;
-  kernel.gridY = kernel.gridZ = 1;
-  kernel.blockX = 256;
-  kernel.blockY = kernel.blockZ = 1;
-  kernel.registersPerThread = 32;
   return kernel;
 }
 
@@ -89,10 +84,6 @@ Records MakeRecords() {
   device.name = "Device for tests";
   device.id = 1;
   device.numMultiprocessors = 132;
-  device.coreClockRate = 1'980'000;
-  device.globalMemoryBandwidth = 3'350'000'000;
-  device.computeCapabilityMajor = 9;
-  device.uuid.bytes[0] = static_cast<char>(0xab);
   auto& context = records.Add<CUpti_ActivityContext3>(CUPTI_ACTIVITY_KIND_CONTEXT);
   context.contextId = 2;
   context.deviceId = 1;
@@ -109,27 +100,17 @@ Records MakeRecords() {
   SetSpan(copy, 4);
   copy.bytes = 4096;
   copy.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
-  copy.srcKind = CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE;
-  copy.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
-  copy.copyCount = 3;
   auto& peer_copy = records.Add<CUpti_ActivityMemcpyPtoP4>(CUPTI_ACTIVITY_KIND_MEMCPY2);
   SetSpan(peer_copy, 5);
   peer_copy.bytes = 512;
   peer_copy.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
-  peer_copy.srcDeviceId = 1;
-  peer_copy.dstDeviceId = 3;
   auto& set = records.Add<CUpti_ActivityMemset4>(CUPTI_ACTIVITY_KIND_MEMSET);
   SetSpan(set, 6);
   set.bytes = 64;
-  set.value = 255;
-  set.memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
   auto& synchronization = records.Add<CUpti_ActivitySynchronization2>(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
   synchronization.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE;
-  synchronization.start = timestamp();
-  synchronization.end = synchronization.start + 10;
+  synchronization.start = synchronization.end = timestamp();
   synchronization.contextId = 2;
-  synchronization.streamId = 7;
-  synchronization.correlationId = 7;
   return records;
 }
 

@@ -131,19 +131,22 @@ void Exec(char* program) {
   execl(program, program, "ranges", "3", nullptr);
 }
 
+// Calls work(0) to work(3), each in a thread of its own.
+void InThreads(const std::function<void(int)>& work) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back(work, i);
+  for (std::thread& thread : threads) thread.join();
+}
+
 // number ranges in each of 4 threads, one within the other.
 void Threads(int number) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([number] {
-      for (int range = 0; range < number / 2; ++range) {
-        nvtxRangePushA("outer");
-        Range("inner");
-        nvtxRangePop();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  InThreads([number](int) {
+    for (int range = 0; range < number / 2; ++range) {
+      nvtxRangePushA("outer");
+      Range("inner");
+      nvtxRangePop();
+    }
+  });
 }
 
 // A function of cupti_for_test.cc.
@@ -160,17 +163,6 @@ void InitializeCuda() {
   CallCupti("StartCuda");
 }
 
-void Cuda() {
-  InitializeCuda();
-  Range("launch");
-  CallCupti("MakeGraph");
-}
-
-void CudaReset() {
-  InitializeCuda();
-  CallCupti("ResetDevice");
-}
-
 // Leaves the window open where number is not 0.
 void CudaWindow(int number) {
   InitializeCuda();
@@ -184,28 +176,20 @@ void CudaWindow(int number) {
 
 // Each of 4 threads registers number strings and uses each at once.
 void Strings(int number) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([number, i] {
-      const nvtxDomainHandle_t domain = nvtxDomainCreateA("strings");
-      for (int j = 0; j < number; ++j) {
-        const std::string name = std::to_string(i) + "." + std::to_string(j);
-        nvtxEventAttributes_t attributes = Attributes(nullptr);
-        attributes.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
-        attributes.message.registered = nvtxDomainRegisterStringA(domain, name.c_str());
-        PushAndPop(domain, attributes);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  InThreads([number](int thread) {
+    const nvtxDomainHandle_t domain = nvtxDomainCreateA("strings");
+    for (int i = 0; i < number; ++i) {
+      const std::string name = std::to_string(thread) + "." + std::to_string(i);
+      nvtxEventAttributes_t attributes = Attributes(nullptr);
+      attributes.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+      attributes.message.registered = nvtxDomainRegisterStringA(domain, name.c_str());
+      PushAndPop(domain, attributes);
+    }
+  });
 }
 
-void Ranges(int number) {
-  for (int range = 0; range < number; ++range) Range("range");
-}
-
-void Marks(int number) {
-  for (int mark = 0; mark < number; ++mark) nvtxMarkA("mark");
+void Times(int number, const std::function<void()>& work) {
+  for (int i = 0; i < number; ++i) work();
 }
 
 }  // namespace
@@ -216,16 +200,16 @@ int main(int argc, char** argv) {
   const std::map<std::string, std::function<void()>> scenarios = {
       {"everything", &Everything},
       {"window", &Window},
-      {"cuda", &Cuda},
-      {"cuda_reset", &CudaReset},
+      {"cuda", [] { InitializeCuda(), Range("launch"), CallCupti("MakeGraph"); }},
+      {"cuda_reset", [] { InitializeCuda(), CallCupti("ResetDevice"); }},
       {"cuda_window", [&] { CudaWindow(number); }},
       {"fork", &Fork},
       {"fork_within_range", &ForkWithinRange},
       {"exec", [&] { Exec(argv[0]); }},
-      {"ranges", [&] { Ranges(number); }},
+      {"ranges", [&] { Times(number, [] { Range("range"); }); }},
       {"strings", [&] { Strings(number); }},
       {"threads", [&] { Threads(number); }},
-      {"marks", [&] { Marks(number); }},
+      {"marks", [&] { Times(number, [] { nvtxMarkA("mark"); }); }},
       {"exit", [&] { Range("range"), std::exit(number); }},
       {"_exit", [&] { Range("range"), _exit(number); }},
       {"quick_exit", [&] { Range("range"), std::quick_exit(number); }},

@@ -39,19 +39,20 @@ expect 2 'PROGRAM' -o "$dir/none.sqlite"
 expect 2 'capture-range' -o "$dir/none.sqlite" --capture-range sometimes -- "$program" ranges 1
 expect 0 'first.sqlite: 2 ranges, 0 marks, 0 kernels' -o "$dir/first.sqlite" -- "$program" ranges 2
 expect 2 'first.sqlite: is there already; -f overwrites it' -o "$dir/first.sqlite" -- "$program" ranges 3
+[[ $(names "$dir/first.sqlite") == 'range range' ]] || fail "a file was overwritten"
 expect 0 'first.sqlite: 3 ranges' -f -o "$dir/first.sqlite" -- "$program" ranges 3
-expect 7 '1 range,' -o "$dir/exit.sqlite" -- "$program" exit 7
+expect 7 '1 range,' -o "$dir/new/folder/exit.sqlite" -- "$program" exit 7
 expect 143 '2 ranges,' -o "$dir/signal.sqlite" -- "$program" signal 15
 expect 0 'nothing was captured' -o "$dir/nothing.sqlite" -- true --with -dashes
 expect 127 'no_such_program: No such file' -o "$dir/nothing.sqlite" -- no_such_program
 expect 126 'Permission denied' -o "$dir/nothing.sqlite" -- "$dir"
-expect 2 '/proc/nothing' -o /proc/nothing/run.sqlite -- "$program" ranges 1
 expect 0 '[1-9][0-9]* events dropped: the buffer was full; --buffer-size' --buffer-size 1 -o "$dir/drop.sqlite" -- \
   "$program" ranges 1000000
 [[ -e /dev/nvidiactl || -e /dev/dxg ]] ||
   expect 0 'no CUDA device: NVTX only' -o "$dir/nvtx.sqlite" -- "$program" ranges 1
 OTT_CAPTURE_LIBRARY=/nowhere/libott_capture.so expect 2 'OTT_CAPTURE_LIBRARY=/nowhere' -o "$dir/none.sqlite" -- true
-CUDA_INJECTION64_PATH=/opt/other.so expect 2 '/opt/other.so' -o "$dir/none.sqlite" -- true
+CUDA_INJECTION64_PATH=/opt/other.so expect 2 'CUDA_.*already set, to /opt/other.so' -o "$dir/none.sqlite" -- true
+NVTX_INJECTION64_PATH=/opt/other.so expect 2 'NVTX_.*already set, to /opt/other.so' -o "$dir/none.sqlite" -- true
 OMPI_COMM_WORLD_RANK=3 expect 0 'rank_00003.sqlite: 1 range,' -o "$dir/run.sqlite" -- "$program" ranges 1
 OMPI_COMM_WORLD_RANK=3 expect 2 'rank_00003.sqlite: is there' -o "$dir/run.sqlite" -- "$program" ranges 1
 # The ranks of a job started below.
