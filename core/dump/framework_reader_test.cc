@@ -19,7 +19,9 @@ TEST(FrameworkReader, EveryFormatIsReadAsTheSameTensor) {
   const std::pair<const char*, DumpFormat> formats[] = {{"binary", DumpFormat::kBinary},
                                                         {"json", DumpFormat::kJson},
                                                         {"npy", DumpFormat::kNpy},
-                                                        {"image_i", DumpFormat::kImageI}};
+                                                        {"image_i", DumpFormat::kImageI},
+                                                        {"image_rgb", DumpFormat::kImageRgb},
+                                                        {"image_bgr", DumpFormat::kImageBgr}};
   const auto knows = [](DumpFormat format, DType dtype) {
     const bool complex = dtype == DType::kComplex64 || dtype == DType::kComplex128;
     const bool beyond_numpy = dtype == DType::kBFloat16;
@@ -38,9 +40,13 @@ TEST(FrameworkReader, EveryFormatIsReadAsTheSameTensor) {
       const DType dtype = static_cast<DType>(i);
       // PyTorch 1.13 has no float8.
       if (dtype == DType::kFloat8E4M3 || dtype == DType::kFloat8E5M2 || !knows(format, dtype)) continue;
-      // The same in all formats.
+      // The same in all formats; the first dimension is the densest, but not in Python.
       std::mt19937 random(static_cast<uint32_t>(dtype));
-      tensors.Insert(std::string(Name(dtype)), RandomTensor(dtype, {40, 33}, random));
+      const Tensor drawn = RandomTensor(dtype, {20, 11, 3}, random);
+      const bool is_flat = format == DumpFormat::kImageI;
+      const TensorView turned(drawn.view.data(), dtype, is_flat ? Dims{20, 11} : Dims{20, 11, 3},
+                              is_flat ? Dims{1, 20} : Dims{1, 20, 220});
+      tensors.Insert(std::string(Name(dtype)), Tensor{turned, drawn.owner});
       num_expected += format != DumpFormat::kBinary;
     }
     tree.Insert(name, std::move(tensors));
