@@ -41,9 +41,9 @@ std::optional<ThreadTimes> FakeThreadTimes() {
 
 uint64_t FakeProcessCpuTime() { return now_ns - taken_ns - slept_ns; }
 
-class OwnTimeTest : public ::testing::Test {
+class OwnTimeTest : public StopwatchTest {
  protected:
-  OwnTimeTest() : stopwatch_(Environment()) { Enable(); }
+  OwnTimeTest() : StopwatchTest(Environment()) { Enable(); }
 
   void Enable() {
     Stopwatch::Options options;
@@ -53,7 +53,7 @@ class OwnTimeTest : public ::testing::Test {
     options.sampled_measurements = {"module *"};
     options.watch_cpu = true;
     options.arrivals_limit = 1000;
-    EXPECT_TRUE(stopwatch_.Enable(options).ok());
+    StopwatchTest::Enable(options);
   }
 
   static Stopwatch::Environment Environment() {
@@ -64,21 +64,19 @@ class OwnTimeTest : public ::testing::Test {
   }
 
   template <typename Iteration>
-  StopwatchStats Train(const Iteration& iteration) {
+  void Train(const Iteration& iteration) {
     for (int i = 0; i < kIterations + 1; ++i) {
       iteration();
       stopwatch_.FinishIter();
     }
-    StopwatchStats stats;
-    stopwatch_.Stats(&stats);
-    return stats;
   }
 
-  static OwnTimeStats Own(const StopwatchStats& stats, const std::string& name) {
-    for (const Measurement& measurement : stats.measurements()) {
-      if (measurement.name() == name) return measurement.own();
-    }
-    return {};
+  OwnTimeStats Own(const std::string& name) const { return Stats(name).own(); }
+  OwnWorkStats OwnWork() const { return Stats().own_work(); }
+
+  void MeasureScope(const std::string& name, uint64_t nanoseconds) {
+    const Stopwatch::Scope scope(stopwatch_, name);
+    now_ns += nanoseconds;
   }
 
   // Returns how often the kernel was asked meanwhile, and the milliseconds that passed.
@@ -95,8 +93,6 @@ class OwnTimeTest : public ::testing::Test {
     Pass(milliseconds);
     taken_ns += milliseconds * 1'000'000;
   }
-
-  Stopwatch stopwatch_;
 };
 
 // A measurement, or milliseconds with and then without a CPU, and then asleep. What is inside of a collective
@@ -204,14 +200,14 @@ TEST_F(OwnTimeTest, IsWhatIsNeitherInCollectivesNorWithoutACpu) {
     Player player = {stopwatch_};
     const uint64_t beside = 1 + random() % 9, asleep = random() % 3;
     Spent whole;
-    const StopwatchStats stats = Train([&] {
+    Train([&] {
       player.arrivals.clear();
       Pass(beside + asleep);
       slept_ns += 1'000'000 * asleep;
       whole = {beside + asleep, 0, 0, asleep};
       for (const Step& step : all.inner) whole += player.Play(step, false, false);
     });
-    const OwnWorkStats& work = stats.own_work();
+    const OwnWorkStats work = OwnWork();
     EXPECT_NEAR(work.time().all().seconds(), whole.Seconds(), 1e-7) << trial;
     // The CPU time of the process is counted for iterations of 16 ms and more together.
     const int64_t together = (15 + static_cast<int64_t>(whole.all)) / static_cast<int64_t>(whole.all);
@@ -222,7 +218,7 @@ TEST_F(OwnTimeTest, IsWhatIsNeitherInCollectivesNorWithoutACpu) {
     EXPECT_NEAR(work.cpu_seconds(), watched * (whole.Seconds() - 1e-3 * static_cast<double>(whole.slept)),
                 5e-13);
     for (const auto& [name, spent] : player.spent) {
-      const OwnTimeStats own = Own(stats, name);
+      const OwnTimeStats own = Own(name);
       // If nobody watches, all time that was taken may have been in it.
       const bool is_known = whole.taken == 0 || !spent.in_scope || name.find("module") == 0;
       EXPECT_EQ(own.has_all(), is_known) << trial << " " << name;
@@ -246,16 +242,14 @@ TEST_F(OwnTimeTest, IsWhatIsNeitherInCollectivesNorWithoutACpu) {
       EXPECT_EQ(arrivals, player.arrivals) << trial;
     }
     // The waiting of an iteration that did not end counts in no later one.
-    stopwatch_.Start("allreduce");
-    Pass(5);
-    stopwatch_.End("allreduce");
+    Measure("allreduce", 5);
     stopwatch_.Disable();
     Enable();
   }
 }
 
 TEST_F(OwnTimeTest, OfACollectiveThatBeganBeforeCountsWhatIsInside) {
-  const StopwatchStats stats = Train([&] {
+  Train([&] {
     stopwatch_.Start("step");
     stopwatch_.Start("allreduce");
     Pass(5);
@@ -269,38 +263,31 @@ TEST_F(OwnTimeTest, OfACollectiveThatBeganBeforeCountsWhatIsInside) {
     }
     stopwatch_.End("step");
   });
-  EXPECT_NEAR(Own(stats, "forward").all().seconds(), 0.003, 1e-6);
-  EXPECT_NEAR(Own(stats, "layer").all().seconds(), 0.003, 1e-6);
-  EXPECT_NEAR(Own(stats, "step").all().seconds(), 0.003, 1e-6);
+  EXPECT_NEAR(Own("forward").all().seconds(), 0.003, 1e-6);
+  EXPECT_NEAR(Own("layer").all().seconds(), 0.003, 1e-6);
+  EXPECT_NEAR(Own("step").all().seconds(), 0.003, 1e-6);
 }
 
 TEST_F(OwnTimeTest, WhatAnotherThreadStartedDoesNotWaitWhereThisOneDoes) {
-  const StopwatchStats stats = Train([&] {
+  Train([&] {
     stopwatch_.Start("here");
     std::thread([&] { stopwatch_.Start("there"); }).join();
-    {
-      const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
-      Pass(5);
-    }
+    MeasureScope("allreduce", 5'000'000);
     Pass(2);
     for (const char* const name : {"here", "there"}) stopwatch_.End(name);
   });
-  EXPECT_NEAR(Own(stats, "here").all().seconds(), 0.002, 1e-6);
-  EXPECT_NEAR(Own(stats, "there").all().seconds(), 0.007, 1e-6);
+  EXPECT_NEAR(Own("here").all().seconds(), 0.002, 1e-6);
+  EXPECT_NEAR(Own("there").all().seconds(), 0.007, 1e-6);
 }
 
 TEST_F(OwnTimeTest, InShortIterationsTheKernelIsAskedOnceInFourMilliseconds) {
   constexpr int kSaved = 16;
-  StopwatchStats stats;
   const auto [reads, milliseconds] = ReadsDuring([&] {
     for (int i = 0; i < 10; ++i) {
-      stats = Train([&] {
+      Train([&] {
         const Stopwatch::Scope forward(stopwatch_, "forward");
         now_ns += 50'000;
-        for (int part = 0; part < 4; ++part) {
-          const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
-          now_ns += 25'000;
-        }
+        for (int part = 0; part < 4; ++part) MeasureScope("allreduce", 25'000);
       });
     }
   });
@@ -308,7 +295,7 @@ TEST_F(OwnTimeTest, InShortIterationsTheKernelIsAskedOnceInFourMilliseconds) {
   EXPECT_LE(reads, milliseconds / 4 + kSaved + 1);
   EXPECT_GE(reads, milliseconds / 8);
   // All that is known of such iterations is so in the mean.
-  const auto& own = stats.own_work();
+  const OwnWorkStats own = OwnWork();
   EXPECT_GE(own.num_watched_iters(), 500);
   EXPECT_NEAR(own.cpu_seconds() / static_cast<double>(own.num_watched_iters()), 50e-6, 20e-6);
 }
@@ -326,10 +313,7 @@ TEST_F(OwnTimeTest, InALongRunOfShortIterationsTheKernelIsAskedOnceInSixteenMill
 TEST_F(OwnTimeTest, AKernelThatAnswersSlowlyIsAskedForOnePartIn200OfTheTime) {
   const auto train = [&] {
     return Train([&] {
-      for (int part = 0; part < 20; ++part) {
-        const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
-        now_ns += 200'000;
-      }
+      for (int part = 0; part < 20; ++part) MeasureScope("allreduce", 200'000);
     });
   };
   read_takes_ns = 20'000;
@@ -343,14 +327,11 @@ TEST_F(OwnTimeTest, AKernelThatAnswersSlowlyIsAskedForOnePartIn200OfTheTime) {
 
 TEST_F(OwnTimeTest, ALongIterationAsksTheKernelWhereverItsMeasurementsEnd) {
   Train([&] {
-    for (int part = 0; part < 7; ++part) {
-      const Stopwatch::Scope forward(stopwatch_, "forward");
-      Pass(1);
-    }
+    for (int part = 0; part < 7; ++part) MeasureScope("forward", 1'000'000);
     Pass(20);
   });
   num_reads = 0;
-  const StopwatchStats stats = Train([&] {
+  Train([&] {
     for (int part = 0; part < 7; ++part) {
       const Stopwatch::Scope forward(stopwatch_, "forward");
       now_ns += 200'000;
@@ -359,11 +340,11 @@ TEST_F(OwnTimeTest, ALongIterationAsksTheKernelWhereverItsMeasurementsEnd) {
     Pass(20);
   });
   EXPECT_GE(num_reads, 7 * (kIterations + 1));
-  EXPECT_NEAR(stats.own_work().taken_seconds(), (kIterations + 1) * 0.007, 0.0075);
+  EXPECT_NEAR(OwnWork().taken_seconds(), (kIterations + 1) * 0.007, 0.0075);
 }
 
 TEST_F(OwnTimeTest, CollectivesThatOverlapAreSubtractedOnce) {
-  const StopwatchStats stats = Train([&] {
+  Train([&] {
     stopwatch_.Start("backward");
     Pass(5);
     stopwatch_.Start("allreduce");
@@ -376,9 +357,9 @@ TEST_F(OwnTimeTest, CollectivesThatOverlapAreSubtractedOnce) {
     stopwatch_.End("inner_allreduce");
     stopwatch_.End("backward");
   });
-  EXPECT_NEAR(Own(stats, "backward").all().seconds(), 0.005, 1e-6);
-  EXPECT_NEAR(stats.own_work().time().all().seconds(), 0.005, 1e-6);
-  EXPECT_NEAR(stats.own_work().cpu_seconds(), kIterations * 0.005, 1e-6);
+  EXPECT_NEAR(Own("backward").all().seconds(), 0.005, 1e-6);
+  EXPECT_NEAR(OwnWork().time().all().seconds(), 0.005, 1e-6);
+  EXPECT_NEAR(OwnWork().cpu_seconds(), kIterations * 0.005, 1e-6);
   const std::vector<StopwatchArrivals> arrivals = stopwatch_.TakeArrivals();
   ASSERT_EQ(arrivals.size(), 2u);
   EXPECT_EQ(arrivals[0].arrivals.back().inside, 10'000'000);
@@ -422,11 +403,10 @@ void ExpectSteadyTime(const SteadyTimeStats& found, const std::vector<uint64_t>&
 
 TEST_F(OwnTimeTest, IsKnownWithWhatWasTakenTooAndByTheWindow) {
   std::vector<uint64_t> own, with_taken;
-  StopwatchStats stats;
   for (int window = 0; window < 2; ++window) {
     own.clear();
     with_taken.clear();
-    stats = Train([&] {
+    Train([&] {
       const Stopwatch::Scope forward(stopwatch_, "forward");
       own.push_back(10 + own.size() % 7);
       with_taken.push_back(own.back() + (window > 0 && own.size() % 2 == 0 ? 30 : 0));
@@ -435,8 +415,7 @@ TEST_F(OwnTimeTest, IsKnownWithWhatWasTakenTooAndByTheWindow) {
     });
     stopwatch_.CloseWindow();
   }
-  stopwatch_.Stats(&stats);
-  for (const OwnTimeStats& found : {Own(stats, "forward"), stats.own_work().time()}) {
+  for (const OwnTimeStats& found : {Own("forward"), OwnWork().time()}) {
     ExpectSteadyTime(found.window(), own);
     ExpectSteadyTime(found.window_with_taken(), with_taken);
     EXPECT_EQ(found.all().count(), 2 * kIterations + 1);
@@ -446,79 +425,74 @@ TEST_F(OwnTimeTest, IsKnownWithWhatWasTakenTooAndByTheWindow) {
 
 TEST_F(OwnTimeTest, OfAnInnerMeasurementOnlyIterationsWithTheCpuCount) {
   int iteration = 0;
-  const StopwatchStats stats = Train([&] {
+  Train([&] {
     const Stopwatch::Scope forward(stopwatch_, "forward");
     const Stopwatch::Scope attention(stopwatch_, "attention");
     Pass(10);
     if (++iteration % 4 == 0) LoseCpu(30);
   });
-  ASSERT_TRUE(Own(stats, "attention").has_all());
-  EXPECT_NEAR(Own(stats, "attention").all().seconds(), 0.010, 1e-6);
+  ASSERT_TRUE(Own("attention").has_all());
+  EXPECT_NEAR(Own("attention").all().seconds(), 0.010, 1e-6);
   // One part in fifty of the work, without waiting, may be taken.
   for (const uint64_t passes : {50, 30}) {
     const std::string name = "norm of " + std::to_string(passes);
-    const StopwatchStats later = Train([&] {
+    Train([&] {
       {
         const Stopwatch::Scope forward(stopwatch_, "forward");
         const Stopwatch::Scope norm(stopwatch_, name);
         Pass(passes);
         LoseCpu(1);
       }
-      const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
-      Pass(100);
+      MeasureScope("allreduce", 100'000'000);
     });
-    EXPECT_NEAR(Own(later, name).all().seconds(), passes == 50 ? 0.051 : 0, 1e-6);
+    EXPECT_NEAR(Own(name).all().seconds(), passes == 50 ? 0.051 : 0, 1e-6);
   }
 }
 
 // It was read a moment ago, and what was taken since is no more than what the measurement took.
 TEST_F(OwnTimeTest, OfAMomentNoMoreIsTakenThanItTook) {
-  const StopwatchStats stats = Train([&] {
+  Train([&] {
     now_ns += 90'000;
     taken_ns += 90'000;
-    const Stopwatch::Scope module(stopwatch_, "module norm");
-    now_ns += 20'000;
+    MeasureScope("module norm", 20'000);
   });
-  EXPECT_NEAR(Own(stats, "module norm").all().seconds(), 0, 20e-6);
+  EXPECT_NEAR(Own("module norm").all().seconds(), 0, 20e-6);
 }
 
 TEST_F(OwnTimeTest, InACollectiveNoMoreIsTakenThanItTook) {
-  const StopwatchStats stats = Train([&] {
+  Train([&] {
     now_ns += 90'000;
     taken_ns += 90'000;
-    {
-      const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
-      now_ns += 20'000;
-    }
+    MeasureScope("allreduce", 20'000);
     Pass(20);
   });
-  EXPECT_NEAR(stats.own_work().taken_seconds(), kIterations * 90e-6, kIterations * 20e-6 + 1e-9);
+  EXPECT_NEAR(OwnWork().taken_seconds(), kIterations * 90e-6, kIterations * 20e-6 + 1e-9);
 }
 
 TEST_F(OwnTimeTest, NoMoreIsTakenThanTheWorkBesidesCollectivesOfOtherThreads) {
-  const StopwatchStats stats = Train([&] {
+  Train([&] {
     Pass(1);
     std::thread([&] {
       const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
       LoseCpu(10);
     }).join();
   });
-  EXPECT_NEAR(stats.own_work().taken_seconds(), kIterations * 0.001, 1e-6);
+  EXPECT_NEAR(OwnWork().taken_seconds(), kIterations * 0.001, 1e-6);
 }
 
 TEST_F(OwnTimeTest, OfIterationsThatOtherThreadsBeganNothingIsTaken) {
-  const StopwatchStats stats = Train([&] {
+  Train([&] {
     LoseCpu(10);
     std::thread([&] { stopwatch_.FinishIter(); }).join();
     Pass(20);
   });
-  EXPECT_EQ(stats.own_work().num_watched_iters(), 0);
-  EXPECT_EQ(stats.own_work().taken_seconds(), 0);
+  EXPECT_EQ(OwnWork().num_watched_iters(), 0);
+  EXPECT_EQ(OwnWork().taken_seconds(), 0);
 }
 
 TEST_F(OwnTimeTest, AMeasurementThatIsShortForOnceIsWatchedOn) {
   int iteration = 0;
-  const StopwatchStats stats = Train([&] {
+  Train([&] {
     {
       const Stopwatch::Scope module(stopwatch_, "module norm");
       now_ns += 50'000;
@@ -526,12 +500,12 @@ TEST_F(OwnTimeTest, AMeasurementThatIsShortForOnceIsWatchedOn) {
     }
     Pass(10);
   });
-  EXPECT_EQ(Own(stats, "module norm").all().count(), kIterations);
+  EXPECT_EQ(Own("module norm").all().count(), kIterations);
 }
 
 TEST_F(OwnTimeTest, AMeasurementThatRanInsideOfAnotherIsWatchedNoMore) {
   int iteration = 0;
-  StopwatchStats stats = Train([&] {
+  Train([&] {
     std::optional<Stopwatch::Scope> forward;
     if (++iteration > kIterations - 10) forward.emplace(stopwatch_, "forward");
     const Stopwatch::Scope norm(stopwatch_, "norm");
@@ -539,27 +513,23 @@ TEST_F(OwnTimeTest, AMeasurementThatRanInsideOfAnotherIsWatchedNoMore) {
     LoseCpu(5);
   });
   // Not the first one, before which it was not known how long it takes, either.
-  EXPECT_EQ(Own(stats, "norm").all().count(), kIterations - 10 - 2);
-  stats = Train([&] {
+  EXPECT_EQ(Own("norm").all().count(), kIterations - 10 - 2);
+  Train([&] {
     {
       const Stopwatch::Scope norm(stopwatch_, "outer and inner norm");
       Pass(50);
       LoseCpu(1);
     }
     const Stopwatch::Scope forward(stopwatch_, "forward");
-    const Stopwatch::Scope norm(stopwatch_, "outer and inner norm");
-    Pass(1);
+    MeasureScope("outer and inner norm", 1'000'000);
   });
-  EXPECT_NEAR(Own(stats, "outer and inner norm").all().seconds(), 0.052, 1e-4);
+  EXPECT_NEAR(Own("outer and inner norm").all().seconds(), 0.052, 1e-4);
 }
 
 TEST_F(OwnTimeTest, TheKernelIsAskedOnceInATenthOfAMillisecond) {
   const auto train = [&] {
     Train([&] {
-      for (int part = 0; part < 50; ++part) {
-        const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
-        now_ns += 10'000;
-      }
+      for (int part = 0; part < 50; ++part) MeasureScope("allreduce", 10'000);
       Pass(50);
     });
   };
@@ -571,7 +541,7 @@ TEST_F(OwnTimeTest, WithoutACpuWhileAnArrivalIsTakenDownItIsNoLater) {
   Train([&] { Pass(10); });
   const uint64_t arrived = now_ns;
   taken_after_reading_ns = 130'000'000;
-  { const Stopwatch::Scope allreduce(stopwatch_, "allreduce"); }
+  MeasureScope("allreduce", 0);
   taken_after_reading_ns = 0;
   const std::vector<StopwatchArrivals> arrivals = stopwatch_.TakeArrivals();
   ASSERT_EQ(arrivals.size(), 1u);
@@ -580,18 +550,16 @@ TEST_F(OwnTimeTest, WithoutACpuWhileAnArrivalIsTakenDownItIsNoLater) {
 
 // The kernel counts the times of each thread from its beginning.
 TEST_F(OwnTimeTest, OfAThreadAreNotComparedWithThoseOfOneThatEnded) {
-  const StopwatchStats stats = Train([&] {
+  Train([&] {
     for (const uint64_t taken : {5'000'000, 0}) {
       std::thread([&] {
         taken_ns = taken;
-        for (const std::string name : {taken > 0 ? "before" : "after", "allreduce"}) {
-          const Stopwatch::Scope scope(stopwatch_, name);
-          Pass(10);
-        }
+        for (const char* const name : {taken > 0 ? "before" : "after", "allreduce"})
+          MeasureScope(name, 10'000'000);
       }).join();
     }
   });
-  EXPECT_NEAR(Own(stats, "after").all().seconds(), 0.010, 1e-9);
+  EXPECT_NEAR(Own("after").all().seconds(), 0.010, 1e-9);
   const auto arrivals = stopwatch_.TakeArrivals();
   for (const StopwatchArrivals::Arrival& arrival : arrivals.at(0).arrivals)
     EXPECT_FALSE(arrival.taken.has_value()) << *arrival.taken;

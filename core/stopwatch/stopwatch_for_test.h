@@ -36,6 +36,9 @@ inline Stopwatch::Environment EnvironmentWith(absl::Status (*synchronize_device)
 
 class StopwatchTest : public ::testing::Test {
  protected:
+  explicit StopwatchTest(const Stopwatch::Environment& environment = EnvironmentWith(&NoDevice))
+      : stopwatch_(environment) {}
+
   void Enable(const Stopwatch::Options& options = {}) {
     ASSERT_EQ(stopwatch_.Enable(options), absl::OkStatus());
   }
@@ -68,7 +71,15 @@ class StopwatchTest : public ::testing::Test {
     return kinds;
   }
 
-  Stopwatch stopwatch_{EnvironmentWith(&NoDevice)};
+  // Returns what `work` prints.
+  template <typename Work>
+  static std::string Printed(const Work& work) {
+    ::testing::internal::CaptureStderr();
+    work();
+    return ::testing::internal::GetCapturedStderr();
+  }
+
+  Stopwatch stopwatch_;
 };
 
 }  // namespace ott

@@ -52,6 +52,11 @@ class StopwatchOnDevice : public testing::Test {
     ASSERT_EQ(stopwatch_.Enable(options), absl::OkStatus());
   }
 
+  void MeasureStep() {
+    stopwatch_.Start("step");
+    stopwatch_.End("step");
+  }
+
   Statistics OnDevice() const {
     StopwatchStats stats;
     stopwatch_.Stats(&stats);
@@ -88,8 +93,7 @@ TEST_F(StopwatchOnDevice, OfOneStreamDoesNotWaitForOthers) {
   Enable(DeviceSync::kStream);
   Work elsewhere(60000);
   elsewhere.GiveTo(other);
-  stopwatch_.Start("step");
-  stopwatch_.End("step");
+  MeasureStep();
   EXPECT_FALSE(elsewhere.is_done);
   elsewhere.is_let_go = true;
   EXPECT_EQ(cudaStreamDestroy(other), cudaSuccess);
@@ -125,8 +129,7 @@ TEST_F(StopwatchOnDevice, ThreadsThatUseOtherDevicesMeasureThisOne) {
   Enable(DeviceSync::kEvents);
   std::thread([&] {
     ASSERT_EQ(cudaSetDevice(num_devices - 1), cudaSuccess);
-    stopwatch_.Start("step");
-    stopwatch_.End("step");
+    MeasureStep();
     int current = -1;
     EXPECT_EQ(cudaGetDevice(&current), cudaSuccess);
     EXPECT_EQ(current, num_devices - 1);
@@ -145,8 +148,7 @@ TEST_F(StopwatchOnDevice, AfterAnErrorOfTheDeviceTheHostsTimeGoesOn) {
     int current = -1;
     EXPECT_EQ(cudaGetDevice(&current), cudaErrorLaunchFailure);
     for (int i = 0; i < 3; ++i) {
-      stopwatch_.Start("step");
-      stopwatch_.End("step");
+      MeasureStep();
       stopwatch_.FinishIter();
     }
     EXPECT_EQ(stopwatch_.num_measured_iters(), 3);
@@ -190,8 +192,7 @@ TEST_F(StopwatchOnDevice, TheChildOfAForkLeavesCudaAlone) {
     if (child == 0) {
       stopwatch_.End("step");
       stopwatch_.FinishIter();
-      stopwatch_.Start("step");
-      stopwatch_.End("step");
+      MeasureStep();
       stopwatch_.FinishIter();
       const bool is_good = stopwatch_.num_measured_iters() == 2;
       stopwatch_.Disable();

@@ -150,9 +150,7 @@ TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
     EXPECT_TRUE(stopwatch_.SetCpuUsageMeasurement("a").ok());
     stopwatch_.StartOneTime("load");
     stopwatch_.EndOneTime("load");
-    testing::internal::CaptureStderr();
-    stopwatch_.End("load");
-    testing::internal::GetCapturedStderr();
+    Printed([&] { stopwatch_.End("load"); });
     EXPECT_THAT(Misuses(), ElementsAre("End(\"load\") without Start"));
     EXPECT_EQ(Stats().one_time_size(), 1);
     EXPECT_EQ(stopwatch_.Snapshot().num_warmup_iters_done,
@@ -316,16 +314,15 @@ TEST_F(StopwatchTest, EndingWhatWasNotStartedAbortsWhereAskedTo) {
 
 TEST_F(StopwatchTest, MisuseIsLoggedAndCountedByKind) {
   Enable();
-  ::testing::internal::CaptureStderr();
-  stopwatch_.End("a");
-  stopwatch_.Start("a");
-  stopwatch_.Start("a");
-  for (int i = 0; i < 100; ++i) stopwatch_.FinishIter();
-  stopwatch_.StartOneTime("once");
-  stopwatch_.EndOneTime("once");
-  stopwatch_.StartOneTime("once");
-  stopwatch_.EndOneTime("once");
-  const std::string log = ::testing::internal::GetCapturedStderr();
+  const std::string log = Printed([&] {
+    stopwatch_.End("a");
+    for (int i = 0; i < 2; ++i) stopwatch_.Start("a");
+    for (int i = 0; i < 100; ++i) stopwatch_.FinishIter();
+    for (int i = 0; i < 2; ++i) {
+      stopwatch_.StartOneTime("once");
+      stopwatch_.EndOneTime("once");
+    }
+  });
   EXPECT_THAT(log, AllOf(HasSubstr("End(\"a\")"), HasSubstr("Start(\"a\")"), HasSubstr("FinishIter()"),
                          HasSubstr("StartOneTime(\"once\")"), HasSubstr("EndOneTime(\"once\")")));
   EXPECT_THAT(Misuses(),
@@ -366,14 +363,10 @@ TEST(StopwatchOfThisProcess, MeasuresInAChildThatIsForkedWhileAnotherThreadReads
 
 TEST_F(StopwatchTest, FinishingAnIterationNamesAllThatRuns) {
   Enable();
-  ::testing::internal::CaptureStderr();
   stopwatch_.Start("started");
-  {
-    const Stopwatch::Scope scope(stopwatch_, "scoped");
-    std::thread([this] { stopwatch_.FinishIter(); }).join();
-  }
+  const Stopwatch::Scope scope(stopwatch_, "scoped");
   EXPECT_THAT(
-      ::testing::internal::GetCapturedStderr(),
+      Printed([this] { std::thread([this] { stopwatch_.FinishIter(); }).join(); }),
       AllOf(ContainsRegex("\"started\", started at .*stopwatch_test.cc:[0-9]+ by thread [0-9]+"),
             ContainsRegex("scope \"scoped\", started at .*stopwatch_test.cc:[0-9]+ by thread [0-9]+")));
   EXPECT_EQ(Stats().num_measured_iters(), 0);
@@ -382,9 +375,7 @@ TEST_F(StopwatchTest, FinishingAnIterationNamesAllThatRuns) {
 TEST_F(StopwatchTest, OfManyThatRunTheFirstAreNamed) {
   Enable();
   for (int i = 0; i < 1000; ++i) stopwatch_.Start(std::to_string(i));
-  ::testing::internal::CaptureStderr();
-  stopwatch_.FinishIter();
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+  EXPECT_THAT(Printed([&] { stopwatch_.FinishIter(); }),
               AllOf(HasSubstr("\"19\", started at"), HasSubstr("\n  and 980 more\n")));
 }
 
@@ -405,9 +396,7 @@ TEST_F(StopwatchTest, AnyNameIsANameAndIsEscapedWhereProtobufDemandsIt) {
     Measure(name, 1);
     EXPECT_EQ(Stats(in_proto).per_interval().count(), 1) << in_proto;
   }
-  ::testing::internal::CaptureStderr();
-  stopwatch_.End("a\xff");
-  ::testing::internal::GetCapturedStderr();
+  Printed([&] { stopwatch_.End("a\xff"); });
   EXPECT_THAT(Misuses(), ElementsAre("End(\"a\\xff\") without Start"));
   StopwatchStats back;
   EXPECT_TRUE(back.ParseFromString(Stats().SerializeAsString()));
@@ -496,10 +485,8 @@ TEST_F(StopwatchTest, AScopeThatEndsOnAnotherThreadIsMisuse) {
   Enable();
   std::optional<Stopwatch::Scope> moved;
   moved.emplace(stopwatch_, "moved");
-  ::testing::internal::CaptureStderr();
-  std::thread([&] { moved.reset(); }).join();
   EXPECT_THAT(
-      ::testing::internal::GetCapturedStderr(),
+      Printed([&] { std::thread([&] { moved.reset(); }).join(); }),
       ContainsRegex("scope \"moved\" of .*:[0-9]+ ends on thread [0-9]+, but began on thread [0-9]+"));
   EXPECT_THAT(Misuses(), ElementsAre("scope \"moved\" ended on another thread"));
   stopwatch_.FinishIter();  // is refused no more
@@ -512,10 +499,8 @@ TEST_F(StopwatchTest, ScopesThatDoNotNestAreMisuse) {
   std::optional<Stopwatch::Scope> outer, inner;
   outer.emplace(stopwatch_, "outer");
   inner.emplace(stopwatch_, "inner");
-  ::testing::internal::CaptureStderr();
-  outer.reset();
   EXPECT_THAT(
-      ::testing::internal::GetCapturedStderr(),
+      Printed([&] { outer.reset(); }),
       ContainsRegex("scope \"outer\" of .*:[0-9]+ ends on thread [0-9]+.*innermost scope is \"inner\" of "));
   EXPECT_THAT(Misuses(), ElementsAre("scope \"outer\" ended before what is inside of it"));
   inner.reset();
@@ -534,9 +519,7 @@ TEST_F(StopwatchTest, AMeasurementBegunInWarmUpIsNotCounted) {
   Enable(options);
   stopwatch_.Start("long");
   Pass(5);
-  ::testing::internal::CaptureStderr();
-  stopwatch_.FinishIter();
-  ::testing::internal::GetCapturedStderr();
+  Printed([&] { stopwatch_.FinishIter(); });
   stopwatch_.End("long");
   stopwatch_.FinishIter();
   Measure("long", 3);
