@@ -29,10 +29,7 @@ struct Joined {
   KernelJoin join;
 
   explicit Joined(const std::string& path) {
-    auto read = ReadKinetoProfile(path);
-    EXPECT_TRUE(read.ok()) << read.status();
-    if (!read.ok()) return;
-    profile = *std::move(read);
+    profile = ReadKinetoProfile(path).value();
     join = JoinKernels(&profile);
   }
 
@@ -50,7 +47,9 @@ struct Joined {
 
 std::string Data(const std::string& name) { return "core/kineto/testdata/" + name; }
 
-Joined Trace(const std::string& events) {
+// events: each with a comma after it.
+Joined Trace(std::string events) {
+  events.pop_back();
   const std::string path = ::testing::TempDir() + "/trace.json";
   EXPECT_TRUE(WriteFileAtomically(path, absl::StrCat("{\"traceEvents\":[", events, "]}")).ok());
   return Joined(path);
@@ -60,11 +59,6 @@ std::string Event(const std::string& category, const std::string& name, int64_t 
                   const std::string& args, int64_t tid = 1) {
   return absl::StrCat(R"({"ph":"X","cat":")", category, R"(","name":")", name, R"(","pid":9,"tid":)", tid,
                       R"(,"ts":)", start, R"(,"dur":)", duration, R"(,"args":{)", args, "}},");
-}
-
-std::string Last(std::string events) {
-  events.pop_back();
-  return events;
 }
 
 TEST(KinetoProfile, ADecoderLayerOnAnH100HasItsOpsLayersFlopsAndPeaks) {
@@ -95,13 +89,13 @@ TEST(KinetoProfile, NormsOnAnMi300xHaveForwardAndBackward) {
 }
 
 TEST(KinetoProfile, TheFormOfPyTorch18IsRead) {
-  const Joined joined = Trace(Last(
+  const Joined joined = Trace(
       Event(
           "Operator", "aten::mm", 100, 50,
           R"("Device":24572,"External id":2,"Input dims":[[2,3],[3,4]],"Call stack":"torch/nn/x.py(1): f;a/b.py(7): g")") +
       Event("Runtime", "cudaLaunchKernel", 110, 5, R"("cbid":211,"correlation":3,"external id":2)") +
       Event("Kernel", "sgemm", 120, 10, R"("device":0,"stream":7,"correlation":3,"external id":2)") +
-      Event("Memcpy", "Memcpy HtoD (Pageable -> Device)", 140, 10, R"("device":0,"stream":7,"bytes":64)")));
+      Event("Memcpy", "Memcpy HtoD (Pageable -> Device)", 140, 10, R"("device":0,"stream":7,"bytes":64)"));
   EXPECT_EQ(joined.Write("op,trace,kernel,bytes,join"),
             "op trace kernel bytes join\nmm a/b.py:7 sgemm 104 op\n"
             "- - Memcpy_HtoD_(Pageable_->_Device) 64 no_launch\n");
@@ -111,18 +105,18 @@ TEST(KinetoProfile, TheFormOfPyTorch18IsRead) {
 std::string CostOf(const std::string& op, const std::string& dims, const std::string& types,
                    const std::string& inputs,
                    const std::string& kernel = "nvjet_tst_128x64_64x6_2x1_v_bz_TNT") {
-  const Joined joined = Trace(
-      Last(Event("cpu_op", op, 100, 50,
-                 absl::StrCat(R"("External id":7,"Input Dims":)", dims, R"(,"Input type":)", types,
-                              R"(,"Concrete Inputs":)", inputs)) +
-           Event("cuda_runtime", "cudaLaunchKernel", 110, 5, R"("External id":7,"correlation":3)") +
-           Event("kernel", kernel, 300, 30, R"("External id":7,"correlation":3,"device":0,"stream":7)")));
+  const Joined joined =
+      Trace(Event("cpu_op", op, 100, 50,
+                  absl::StrCat(R"("External id":7,"Input Dims":)", dims, R"(,"Input type":)", types,
+                               R"(,"Concrete Inputs":)", inputs)) +
+            Event("cuda_runtime", "cudaLaunchKernel", 110, 5, R"("External id":7,"correlation":3)") +
+            Event("kernel", kernel, 300, 30, R"("External id":7,"correlation":3,"device":0,"stream":7)"));
   const std::string text = joined.Write("flops,bytes,tc");
   return text.substr(text.find('\n') + 1);
 }
 
-// These are computed by hand; core/op_cost has the costs of all forms.
-TEST(KinetoProfile, OpsOfEachKindHaveTheirFlopsBytesAndTensorCores) {
+// These are computed by hand; core/op_cost has the costs of all ops and forms.
+TEST(KinetoProfile, OpsHaveTheirFlopsBytesAndTensorCores) {
   // 2 128 64 256 and the bias's 128 256.
   EXPECT_EQ(CostOf("aten::addmm", "[[256],[128,64],[64,256],[],[]]",
                    R"(["c10::BFloat16","c10::BFloat16","c10::BFloat16","Scalar","Scalar"])",
@@ -133,14 +127,6 @@ TEST(KinetoProfile, OpsOfEachKindHaveTheirFlopsBytesAndTensorCores) {
                    R"(["c10::Float8_e4m3fn","c10::Float8_e4m3fn","float","float","","","Scalar","Scalar"])",
                    R"(["","","","","","","15","True"])", "nvjet_qqtst_128x64_tmaAB_bz_TNT"),
             "65536 4608 1\n");
-  // Inference servers have w[N, K], and a result that comes first.
-  EXPECT_EQ(CostOf("vllm::rocm_unquantized_gemm", "[[4,64],[32,64],[]]",
-                   R"(["c10::BFloat16","c10::BFloat16",""])", R"(["","",""])"),
-            "16384 4864 1\n");
-  EXPECT_EQ(
-      CostOf("_C::cutlass_scaled_mm", "[[4,32],[4,64],[64,32],[4,1],[1,32],[]]",
-             R"(["c10::BFloat16","signed char","signed char","float","float",""])", R"(["","","","","",""])"),
-      "16384 2560 1\n");
   // Two sequences of 16 one after the other, causal: 2 x 16 heads 128 pairs 128.
   EXPECT_EQ(CostOf("flash_attn::_flash_attn_varlen_forward",
                    "[[32,8,64],[32,8,64],[32,8,64],[3],[3],[],[],[],[],[]]",
@@ -148,24 +134,18 @@ TEST(KinetoProfile, OpsOfEachKindHaveTheirFlopsBytesAndTensorCores) {
                    R"(["","","","","","16","16","0.","0.125","True"])",
                    "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64>>(Params)"),
             "524288 132096 1\n");
-  // 2 x (2 8 30 30 outputs) (4 of 8 channels, 3 3); float32. Two groups.
-  EXPECT_EQ(
-      CostOf("aten::convolution", "[[2,8,32,32],[8,4,3,3],[],[],[],[],[],[],[]]",
-             R"(["float","float","","ScalarList","ScalarList","ScalarList","Scalar","ScalarList","Scalar"])",
-             R"(["","","","[1, 1]","[0, 0]","[1, 1]","False","[0, 0]","2"])", "implicit_convolve_sgemm"),
-      absl::StrCat(2 * 2 * 8 * 900 * 36, " ", 4 * (2 * 8 * 1024 + 8 * 36 + 2 * 8 * 900), " 0\n"));
 }
 
 TEST(KinetoProfile, KernelsOfGraphsHaveThePhaseOfTheirLaunchAndNoOp) {
   // Inference servers replay them like this, on NVIDIA and AMD; no External id, one correlation for all.
   for (const std::string launch : {"cudaGraphLaunch", "hipGraphLaunch"}) {
-    const Joined joined = Trace(Last(
+    const Joined joined = Trace(
         Event("user_annotation", "execute_context_0(0)_generation_4(4)", 90, 100, R"("External id":4)") +
         Event("gpu_user_annotation", "execute_context_0(0)_generation_4(4)", 290, 100, R"("External id":4)",
               7) +
         Event("cuda_runtime", launch, 110, 5, R"("correlation":55)") +
         Event("kernel", "_gemv", 300, 10, R"("device":0,"stream":7,"correlation":55,"graph node id":99)") +
-        Event("kernel", "_norm", 320, 10, R"("device":0,"stream":7,"correlation":55,"graph node id":98)")));
+        Event("kernel", "_norm", 320, 10, R"("device":0,"stream":7,"correlation":55,"graph node id":98)"));
     EXPECT_EQ(joined.Write("op,kernel,phase,join,flops"),
               "op kernel phase join flops\n- _gemv execute_context_0(0)_generation_4(4) graph na\n"
               "- _norm execute_context_0(0)_generation_4(4) graph na\n");
@@ -183,7 +163,7 @@ TEST(KinetoProfile, KernelsOfTorchCompileHaveTheirTritonOpAndWhatItTells) {
         "kernel", name, start, 10,
         absl::StrCat(R"("External id":)", id, R"(,"correlation":)", id, R"(,"device":0,"stream":7)"));
   };
-  const Joined joined = Trace(Last(
+  const Joined joined = Trace(
       Event("python_function", "nn.Module: OptimizedModule_0", 80, 300, "") +
       Event("python_function", "vllm/model.py(40): forward", 85, 290, "") +
       Event("user_annotation", "## Call CompiledFxGraph fabc ##", 88, 280, "") +
@@ -199,7 +179,7 @@ TEST(KinetoProfile, KernelsOfTorchCompileHaveTheirTritonOpAndWhatItTells) {
             R"("kernel_backend":"triton","kernel_flop":1024,"kernel_num_gb":0.000000896)") +
       launch(3, 135) + kernel("triton_tem_fused_mm_1", 3, 420) +
       Event("cpu_op", "aten::mm", 160, 20, R"("External id":4,"Input Dims":[[4,8],[8,16]])") +
-      launch(4, 165) + kernel("sgemm", 4, 440)));
+      launch(4, 165) + kernel("sgemm", 4, 440));
   EXPECT_EQ(joined.Write("op,layer,trace,tc,flops,bytes"),
             "op layer trace tc flops bytes\n"
             "triton_poi_fused_add_0 OptimizedModule_0 vllm/model.py:40 0 na na\n"

@@ -1,7 +1,6 @@
 #include "ott/questions/kernels/pyprof_reader.h"
 
 #include <cstdint>
-#include <cstdio>
 #include <map>
 #include <optional>
 #include <random>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -38,44 +38,34 @@ constexpr char kMarker[] = R"(["{'mod': 'torch.nn.functional', 'op': 'linear', '
 
 std::string Line(int duration, const char* marker, const char* seq, int number, int sub,
                  const char* direction, int tid, const char* name) {
-  std::string line(4000, '\0');
-  line.resize(static_cast<size_t>(std::snprintf(line.data(), line.size(), kKernel, duration, marker, seq,
-                                                number, sub, direction, tid, name)));
-  return line;
-}
-
-std::string Dictionaries() {
-  return Line(100, kMarker, "aten::linear, seq = 5", 5, 0, "fprop", 1, "volta_sgemm_128x64_tn") +
-         Line(10, kMarker, "aten::linear, seq = 5", 5, 1, "fprop", 1, "add_bias") +
-         Line(90, kMarker, "aten::linear, seq = 6", 6, 0, "fprop", 1, "volta_sgemm_128x64_tn") +
-         Line(80, "[]", "AddmmBackward, seq = 5", 5, 0, "bprop", 2, "volta_sgemm_128x64_nt");
-}
-
-std::string TableOf(const std::string& text, const std::string& columns) {
-  std::istringstream lines(text);
-  absl::StatusOr<Profile> profile = ReadPyProf(lines, "net.dict");
-  EXPECT_TRUE(profile.ok()) << profile.status();
-  const KernelJoin join = JoinKernels(&*profile);
-  const ProfileRows rows(*profile, join, std::nullopt);
-  ProfTableOptions options;
-  options.columns = columns;
-  std::string table;
-  const absl::Status written = WriteProfTable(rows, options, [&](std::string_view part) { table += part; });
-  return written.ok() ? table : std::string(written.message());
+  return absl::StrFormat(kKernel, duration, marker, seq, number, sub, direction, tid, name);
 }
 
 TEST(PyProf, DictionariesAreKernelsWithTheirOpsAndFlops) {
+  std::istringstream lines(Line(100, kMarker, "aten::linear, seq = 5", 5, 0, "fprop", 1, "volta_sgemm") +
+                           Line(10, kMarker, "aten::linear, seq = 5", 5, 1, "fprop", 1, "add_bias") +
+                           Line(90, kMarker, "aten::linear, seq = 6", 6, 0, "fprop", 1, "volta_sgemm") +
+                           Line(80, "[]", "AddmmBackward, seq = 5", 5, 0, "bprop", 2, "volta_sgemm"));
+  Profile profile = ReadPyProf(lines, "net.dict").value();
+  const KernelJoin join = JoinKernels(&profile);
+  ProfTableOptions options;
+  options.columns =
+      "idx,seq,tid,layer,trace,dir,sub,mod,op,sil,params,flops,grid,block,device,stream,latency";
+  std::string table;
+  ASSERT_TRUE(WriteProfTable(ProfileRows(profile, join, std::nullopt), options, [&](std::string_view part) {
+                table += part;
+              }).ok());
   // 2 * 32 * 64 * 128 FLOPs.
-  EXPECT_EQ(TableOf(Dictionaries(),
-                    "idx,seq,tid,layer,trace,dir,sub,mod,op,sil,flops,grid,block,device,stream,latency"),
-            "idx seq tid layer trace dir sub mod op sil flops grid block device stream latency\n"
-            "1 5 1 encoder main.py:12 fprop 0 torch.nn.functional linear 100 524288 1,2,3 32,1,1 0 7 -\n"
-            "2 5 1 encoder main.py:12 fprop 1 torch.nn.functional linear 10 - 1,2,3 32,1,1 0 7 -\n"
-            "3 6 1 encoder main.py:12 fprop 0 torch.nn.functional linear 90 524288 1,2,3 32,1,1 0 7 -\n"
-            "4 5 2 encoder main.py:12 bprop 0 torch.nn.functional linear 80 524288 1,2,3 32,1,1 0 7 -\n");
-  // The first kernel of a call has number 0, whatever was before.
-  const auto kernel = [](int sub) { return Line(1, kMarker, "a, seq = 5", 5, sub, "fprop", 1, "k"); };
-  EXPECT_EQ(TableOf(kernel(-1) + kernel(0) + kernel(1), "sub"), "sub\n0\n0\n1\n");
+  EXPECT_EQ(table,
+            "idx seq tid layer trace dir sub mod op sil params flops grid block device stream latency\n"
+            "1 5 1 encoder main.py:12 fprop 0 torch.nn.functional linear 100 M=128,N=32,K=64,float32 524288 "
+            "1,2,3 32,1,1 0 7 -\n"
+            "2 5 1 encoder main.py:12 fprop 1 torch.nn.functional linear 10 M=128,N=32,K=64,float32 - "
+            "1,2,3 32,1,1 0 7 -\n"
+            "3 6 1 encoder main.py:12 fprop 0 torch.nn.functional linear 90 M=128,N=32,K=64,float32 524288 "
+            "1,2,3 32,1,1 0 7 -\n"
+            "4 5 2 encoder main.py:12 bprop 0 torch.nn.functional linear 80 M=128,N=32,K=64,float32 524288 "
+            "1,2,3 32,1,1 0 7 -\n");
 }
 
 // A value as a dictionary has it ("": it lacks it), and what is read from it: texts of ranges, or a number.
