@@ -37,7 +37,7 @@ constexpr auto kTimeout = std::chrono::seconds(60);
 
 // Stands for a library that gathers.
 CrossCheck::Collectives CollectivesOf(Communicator& ranks) {
-  const std::shared_ptr<Communicator> library = *ranks.Split(0, 0, Deadline::After(kTimeout));
+  const std::shared_ptr<Communicator> library = GroupOf(ranks);
   CrossCheck::Collectives collectives;
   collectives.all_gather = [library](std::string_view bytes, Deadline deadline) {
     return library->AllGather(bytes, deadline);
@@ -79,10 +79,7 @@ TEST(CrossCheck, OfAnyRanksEachCheckSaysWhatTheDefinitionSays) {
     if (has_reference) config.set_reference_run("/none");
     if (has_distinct) config.add_distinct("d");
     if (same_data) config.add_same_data_along("inner");
-    if (has_shards) {
-      config.add_sharded()->add_paths("s");
-      config.mutable_sharded(0)->add_along("inner");
-    }
+    if (has_shards) config.MergeFrom(ConfigOf("sharded { paths: 's' along: 'inner' }"));
     std::vector<float> replica(size), shard(size), own(size);
     std::vector<int> problems;
     for (int rank = 0; rank < size; ++rank) {
@@ -97,7 +94,7 @@ TEST(CrossCheck, OfAnyRanksEachCheckSaysWhatTheDefinitionSays) {
     std::vector<int64_t> num_messages(size);
     OnRanks(size, [&](int rank, Communicator& ranks) {
       const auto count = std::make_shared<std::atomic<int64_t>>(0);
-      CountedCommunicator counted(*ranks.Split(0, 0, Deadline::After(kTimeout)), count);
+      CountedCommunicator counted(GroupOf(ranks), count);
       const auto check = *CrossCheck::Create(counted, config, kTimeout,
                                              collectives ? CollectivesOf(ranks) : CrossCheck::Collectives(),
                                              Meshes(outer, inner));
@@ -278,15 +275,13 @@ TEST(CrossCheck, ARankThatMissedADecisionHearsOfTheDivergenceLater) {
 
 TEST(CrossCheck, SelectsIterationsAndEachShardingHasRanksOfItsOwn) {
   OnRanks(4, [](int rank, Communicator& ranks) {
-    CrossCheckConfig config;
-    for (const char* const along : {"inner", "outer"}) {
-      ShardedTensors& sharded = *config.add_sharded();
-      sharded.add_paths(along);
-      sharded.add_along(along);
-    }
-    EXPECT_TRUE((*CrossCheck::Create(ranks, config, kTimeout, {}, Meshes(2, 2)))->Selects(21));
-    config.mutable_iterations()->set_every(10);
-    const auto check = *CrossCheck::Create(ranks, config, kTimeout, {}, Meshes(2, 2));
+    const std::string shardings =
+        "sharded { paths: 'inner' along: 'inner' } sharded { paths: 'outer' along: 'outer' }";
+    const auto create = [&](const std::string& config) {
+      return *CrossCheck::Create(ranks, ConfigOf(config), kTimeout, {}, Meshes(2, 2));
+    };
+    EXPECT_TRUE(create(shardings)->Selects(21));
+    const auto check = create(shardings + " iterations { every: 10 }");
     EXPECT_TRUE(check->Selects(20));
     EXPECT_FALSE(check->Selects(21));
     const float value = rank == 3 ? 2 : 1;
@@ -413,37 +408,33 @@ TEST_F(CrossCheckReferenceTest, WhereARankIsMissingTheOthersOutcomeIsNotKnown) {
 }
 
 TEST(CrossCheck, RefusesABadConfigurationOnAllRanksAndNamesWhere) {
-  const auto expect = [](const std::function<void(int, CrossCheckConfig&)>& damage,
-                         const std::string& message) {
-    OnRanks(2, [&](int rank, Communicator& ranks) {
-      CrossCheckConfig config;
-      damage(rank, config);
-      const absl::Status status = CrossCheck::Create(ranks, config).status();
+  const std::string of_replicas = "cross_check: replica_tolerance: ",
+                    of_reference = "cross_check: reference_tolerance: ";
+  for (const auto& [config, message] :
+       {std::pair("iterations { every: -1 }", std::string("every")),
+        {"replica_tolerance { atol: -1 }", of_replicas},
+        {"replica_tolerance { atol: nan }", of_replicas},
+        {"replica_tolerance { atol: inf }", of_replicas},
+        {"reference_tolerance { rtol: -1 }", of_reference},
+        {"reference_tolerance { rtol: nan }", of_reference},
+        {"reference_tolerance { rtol: inf }", of_reference},
+        {"same_data_along: 'x'", "cross_check: same_data_along"},
+        // Rank 1 alone has it.
+        {"reference_tolerances: '/none/t.textproto'",
+         "rank 1 (node1): cannot read the configuration /none/t.textproto"}}) {
+    const CrossCheckConfig bad = ConfigOf(config);
+    OnRanks(2, [&, &message = message](int rank, Communicator& ranks) {
+      const bool is_good = rank == 0 && !bad.reference_tolerances().empty();
+      const absl::Status status = CrossCheck::Create(ranks, is_good ? CrossCheckConfig() : bad).status();
       EXPECT_THAT(std::string(status.message()), HasSubstr(message));
     });
-  };
-  expect([](int, CrossCheckConfig& config) { config.mutable_iterations()->set_every(-1); }, "every");
-  for (const double none : {-1.0, std::nan(""), static_cast<double>(INFINITY)}) {
-    expect([=](int, CrossCheckConfig& config) { config.mutable_replica_tolerance()->set_atol(none); },
-           "cross_check: replica_tolerance: ");
-    expect([=](int, CrossCheckConfig& config) { config.mutable_reference_tolerance()->set_rtol(none); },
-           "cross_check: reference_tolerance: ");
   }
-  expect([](int, CrossCheckConfig& config) { config.add_same_data_along("x"); },
-         "cross_check: same_data_along");
-  expect(
-      [](int rank, CrossCheckConfig& config) {
-        if (rank == 1) config.set_reference_tolerances("/none/tolerances.textproto");
-      },
-      "rank 1 (node1): cannot read the configuration /none/tolerances.textproto");
 }
 
 TEST(CrossCheck, AKindThatNoTensorIsIsNoPassBesideDistinctTensors) {
-  CrossCheckConfig config;
-  config.add_kinds(TENSOR_KIND_PARAMETER);
-  config.add_distinct("d");
-  OnRanks(2, [&](int rank, Communicator& ranks) {
-    const auto check = *CrossCheck::Create(ranks, config, kTimeout);
+  OnRanks(2, [](int rank, Communicator& ranks) {
+    const auto check =
+        *CrossCheck::Create(ranks, ConfigOf("kinds: TENSOR_KIND_PARAMETER distinct: 'd'"), kTimeout);
     const float own = static_cast<float>(rank);
     const auto verdict = check->CheckReplicas(kCheckedIteration, {ScalarAt("d", own), ScalarAt("r", own)});
     ASSERT_TRUE(verdict.has_value());

@@ -51,8 +51,7 @@ std::vector<CrossCheckVerdict> CheckAll(const std::vector<Rank>& ranks, const st
   std::vector<CrossCheckVerdict> verdicts(ranks.size());
   OnRanks(static_cast<int>(ranks.size()), [&](int rank, Communicator& communicator) {
     const Rank& mine = ranks[rank];
-    DistinctCheck check(*communicator.Split(0, 0, Deadline::After(std::chrono::seconds(60))), timeout,
-                        std::make_shared<SilentRanks>(), groups);
+    DistinctCheck check(GroupOf(communicator), timeout, std::make_shared<SilentRanks>(), groups);
     if (!mine.comes) return;
     verdicts[rank] =
         check.Run(mine.iteration, mine.tensors, rank == 0 ? unmatched : "rank 0's counts", mine.problem);

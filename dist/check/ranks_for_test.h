@@ -4,6 +4,7 @@
 #define OTT_DIST_CHECK_RANKS_FOR_TEST_H_
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
 #include "ott/dist/check/replica_check.h"
 #include "ott/dist/check/tensor_selection.h"
 #include "ott/dist/comm/simulated_communicator.h"
@@ -30,6 +33,17 @@ inline RankMeshes MeshOf(const std::string& outer, int outer_size, const std::st
     axis.set_size(size);
   }
   return *RankMeshes::Create(config.mesh(), outer_size * inner_size);
+}
+
+inline CrossCheckConfig ConfigOf(const std::string& text) {
+  CrossCheckConfig config;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
+  return config;
+}
+
+// Returns a communicator of the same ranks, apart from it.
+inline std::unique_ptr<Communicator> GroupOf(Communicator& ranks) {
+  return ranks.Split(0, 0, Deadline::After(std::chrono::seconds(60))).value();
 }
 
 // Runs the part of each of `size` ranks, and returns when all have ended.

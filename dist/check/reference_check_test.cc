@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "dist/check/ranks_for_test.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/dump/dump_writer.h"
@@ -60,8 +59,7 @@ class ReferenceCheckTest : public testing::Test {
   }
 
   CrossCheckConfig Config(const std::string& more) const {
-    CrossCheckConfig config;
-    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(more, &config)) << more;
+    CrossCheckConfig config = ConfigOf(more);
     config.set_reference_run(dir_);
     if (config.reference_ranks().empty()) config.add_reference_ranks(0);
     return config;
@@ -276,11 +274,7 @@ TEST_F(ReferenceCheckTest, WhatCannotBeReachedIsNotComparedAndSaysWhy) {
     EXPECT_EQ(verdict.outcome(), verdict.reason().empty() ? BITWISE_EQUAL : NOT_COMPARED);
     return verdict.reason();
   };
-  const auto at = [this](int rank) {
-    CrossCheckConfig config = Config("");
-    config.set_reference_ranks(0, rank);
-    return config;
-  };
+  const auto at = [this](int rank) { return Config(absl::StrCat("reference_ranks: ", rank)); };
   CrossCheckConfig any = Config("");
   any.clear_reference_ranks();
   EXPECT_EQ(reason(any, 1), "");
@@ -290,9 +284,7 @@ TEST_F(ReferenceCheckTest, WhatCannotBeReachedIsNotComparedAndSaysWhy) {
   EXPECT_EQ(reason(at(0), 3), "");
   EXPECT_EQ(reason(at(1), 3), "reference: " + dir_ + " has no rank 1, only 1 ranks");
   EXPECT_EQ(reason(at(-1), 3), "reference: " + dir_ + " has no rank -1, only 1 ranks");
-  CrossCheckConfig each = at(1);
-  each.add_reference_ranks(0);
-  EXPECT_EQ(reason(each, 2), "");
+  EXPECT_EQ(reason(Config("reference_ranks: [1, 0]"), 2), "");
   EXPECT_EQ(reason(at(0), 1, 8),
             "the reference has no dump of rank 0 in iteration 8; it has 1, from iteration 7 to "
             "7; dump the same iterations in both runs");

@@ -54,7 +54,7 @@ std::vector<CrossCheckVerdict> Check(
     if (change) change(rank, model);
     std::vector<NamedTensor> tensors = model.Tensors();
     if (change_tensors) change_tensors(rank, tensors);
-    ReplicaCheck check(*ranks.Split(0, 0, Deadline::After(seconds(60))), seconds(60), options);
+    ReplicaCheck check(GroupOf(ranks), seconds(60), options);
     verdicts[rank] = check.Run(30, tensors);
   });
   return verdicts;
@@ -126,9 +126,8 @@ TEST(ReplicaCheck, OfAnyRanksTheVerdictIsThatOfTheDefinition) {
     std::vector<CrossCheckVerdict> verdicts(size);
     OnRanks(size, [&](int rank, Communicator& ranks) {
       ReplicaCheckOptions own = options;
-      const auto split = [&] { return *ranks.Split(0, 0, Deadline::After(seconds(60))); };
-      if (has_library) own.are_equal = AreEqualOn(split());
-      ReplicaCheck check(split(), seconds(60), own);
+      if (has_library) own.are_equal = AreEqualOn(GroupOf(ranks));
+      ReplicaCheck check(GroupOf(ranks), seconds(60), own);
       std::vector<NamedTensor> mine = tensors[rank];
       if (has_problem(rank)) {
         mine.push_back(
@@ -360,11 +359,10 @@ TEST(ReplicaCheck, WithAToleranceThoseThatNobodyOfAMajorityAgreesWithAreNamed) {
   }
 }
 
-// The verdict where each rank brings what is in its tree.
-CrossCheckVerdict CheckTrees(const std::vector<Value>& trees,
-                             std::optional<Tolerance> tolerance = std::nullopt) {
+// The verdict where each rank brings what is in its tree. atol: 0 for no tolerance.
+CrossCheckVerdict CheckTrees(const std::vector<Value>& trees, double atol = 0) {
   ReplicaCheckOptions options;
-  options.tolerance = tolerance;
+  if (atol > 0) options.tolerance.emplace().atol = atol;
   return Check(
       static_cast<int>(trees.size()), {},
       [&](int rank, std::vector<NamedTensor>& tensors) { tensors = ListComparable(trees[rank]); },
@@ -378,8 +376,6 @@ TEST(ReplicaCheck, NumbersBoolsAndTextsAreReplicas) {
   };
   const Value good = tree(0.1, true, "cosine to 0");
   EXPECT_EQ(CheckTrees({good, good}).outcome(), BITWISE_EQUAL);
-  Tolerance tolerance;
-  tolerance.atol = 0.5;
   const struct {
     Value bad;
     std::string tensor, dtype, value, expected;
@@ -396,13 +392,12 @@ TEST(ReplicaCheck, NumbersBoolsAndTextsAreReplicas) {
     ASSERT_EQ(verdict.differences_size(), 1) << verdict.DebugString();
     EXPECT_EQ(verdict.differences(0).value(), test.value);
     EXPECT_EQ(verdict.differences(0).expected(), test.expected);
-    EXPECT_EQ(CheckTrees({good, test.bad, good}, tolerance).outcome(),
-              test.within ? WITHIN_TOLERANCE : DIFFERENT);
+    EXPECT_EQ(CheckTrees({good, test.bad, good}, 0.5).outcome(), test.within ? WITHIN_TOLERANCE : DIFFERENT);
   }
   // More ranks than are compared with all others, of which none agree: what is shown is one difference.
   std::vector<Value> all_differ;
   for (int rank = 0; rank < 20; ++rank) all_differ.push_back(tree(double{10} * rank, true, ""));
-  const CrossCheckVerdict nobody = CheckTrees(all_differ, tolerance);
+  const CrossCheckVerdict nobody = CheckTrees(all_differ, 0.5);
   EXPECT_EQ(nobody.culprit_ranks_size(), 0);
   EXPECT_EQ(nobody.differences_size(), 1) << nobody.DebugString();
   // The end of a name counts: both lists have the same letters.
@@ -436,9 +431,7 @@ TEST(ReplicaCheck, TensorsOfWhichOnlyDigestsAreKnownAreComparedByThem) {
     EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(1));
     EXPECT_EQ(verdict.reason(),
               absl::StrCat("not located: rank ", is_digest ? "1 (node1)" : "0 (node0)", reason));
-    Tolerance tolerance;
-    tolerance.atol = 10;
-    const CrossCheckVerdict within = CheckTrees(trees, tolerance);
+    const CrossCheckVerdict within = CheckTrees(trees, 10);
     EXPECT_EQ(within.outcome(), NOT_COMPARED);
     EXPECT_EQ(within.reason(), "v: not compared: rank 0 (node0)" + reason) << "and no other is asked for";
   }
@@ -482,7 +475,7 @@ TEST(ReplicaCheck, FindsTheFirstOfTooManyTensorsForRankZeroToHoldTheDigestsOf) {
 TEST(ReplicaCheck, SaysHowOftenARankWasNamedBefore) {
   std::vector<CrossCheckVerdict> last(3);
   OnRanks(3, [&](int rank, Communicator& ranks) {
-    ReplicaCheck check(*ranks.Split(0, 0, Deadline::After(seconds(60))), seconds(60));
+    ReplicaCheck check(GroupOf(ranks), seconds(60));
     for (const int culprit : {1, 2, 1, 1}) {
       ReplicaModel model;
       if (rank == culprit) model.bias[0] = 1;

@@ -29,7 +29,7 @@ using testing::HasSubstr;
 
 TEST(ReplicaCheck, RanksInDifferentIterationsAreNotCompared) {
   OnRanks(2, [](int rank, Communicator& ranks) {
-    ReplicaCheck check(*ranks.Split(0, 0, Deadline::After(seconds(60))), seconds(60));
+    ReplicaCheck check(GroupOf(ranks), seconds(60));
     const CrossCheckVerdict verdict = check.Run(30 + rank, ReplicaModel().Tensors());
     EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
     EXPECT_THAT(verdict.reason(), HasSubstr("rank 0 (node0): iteration 30, rank 1 (node1): iteration 31"));
@@ -39,7 +39,7 @@ TEST(ReplicaCheck, RanksInDifferentIterationsAreNotCompared) {
 TEST(ReplicaCheck, WhoSendsBytesThatAreNoMessageIsNamed) {
   for (const int damaged : {0, 1}) {
     OnRanks(2, [&](int rank, Communicator& ranks) {
-      std::unique_ptr<Communicator> group = *ranks.Split(0, 0, Deadline::After(seconds(60)));
+      std::unique_ptr<Communicator> group = GroupOf(ranks);
       if (rank == damaged) {
         EXPECT_TRUE(group->Post(1 - rank, rank == 0 ? internal::kFromRoot : internal::kToRoot, "\xff").ok());
         return;
@@ -56,7 +56,7 @@ TEST(ReplicaCheck, WhoSendsBytesThatAreNoMessageIsNamed) {
 TEST(ReplicaCheck, AMissingRankIsNamedAndTakesPartAgainLater) {
   std::promise<void> given_up, caught_up;
   OnRanks(3, [&](int rank, Communicator& ranks) {
-    ReplicaCheck check(*ranks.Split(0, 0, Deadline::After(seconds(60))), seconds(1));
+    ReplicaCheck check(GroupOf(ranks), seconds(1));
     if (rank == 2) given_up.get_future().wait();
     const CrossCheckVerdict first = check.Run(0, ReplicaModel().Tensors());
     if (rank == 0) given_up.set_value();
@@ -147,7 +147,7 @@ TEST(ReplicaCheck, WhereDigestsCannotBeComparedThoseWhoWentOnAreNotCalledMissing
         if (fails) return absl::UnavailableError("the library is gone");
         return false;
       };
-      ReplicaCheck check(*ranks.Split(0, 0, Deadline::After(seconds(60))), milliseconds(800), options);
+      ReplicaCheck check(GroupOf(ranks), milliseconds(800), options);
       if (rank == 2 || (rank == 1 && !second_comes)) return;
       const CrossCheckVerdict verdict = check.Run(3, ReplicaModel().Tensors());
       EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
@@ -184,7 +184,7 @@ TEST(ReplicaCheck, AnswersThatAreNoneAreToldAndThoseOfAnotherCheckPassedOver) {
       {"rank 1 (node1): gone", [&](const auto&) { answer.set_error("gone"); }}};
   for (const auto& [reason, damage] : damages) {
     OnRanks(2, [&, &reason = reason, &damage = damage](int rank, Communicator& ranks) {
-      std::unique_ptr<Communicator> group = *ranks.Split(0, 0, Deadline::After(seconds(60)));
+      std::unique_ptr<Communicator> group = GroupOf(ranks);
       if (rank == 0) {
         const CrossCheckVerdict verdict = ReplicaCheck(std::move(group), seconds(60)).Run(3, of_right);
         EXPECT_EQ(verdict.outcome(), DIFFERENT);
@@ -211,7 +211,7 @@ TEST(ReplicaCheck, AnswersThatAreNoneAreToldAndThoseOfAnotherCheckPassedOver) {
 
 TEST(ReplicaCheck, AVerdictOfAnotherCheckIsPassedOver) {
   OnRanks(2, [](int rank, Communicator& ranks) {
-    std::unique_ptr<Communicator> group = *ranks.Split(0, 0, Deadline::After(seconds(60)));
+    std::unique_ptr<Communicator> group = GroupOf(ranks);
     for (const uint64_t check : {9, 1}) {
       if (rank == 1) break;
       internal::ReplicaRequest request;

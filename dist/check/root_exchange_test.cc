@@ -42,7 +42,7 @@ void Post(Communicator& ranks, int to, uint64_t round, internal::RootMessage::Ki
 void OnExchanges(std::chrono::nanoseconds timeout, const std::function<void(int, RootExchange&)>& part,
                  const RootExchange::AllGather& all_gather = nullptr) {
   OnRanks(kNumRanks, [&](int rank, Communicator& ranks) {
-    std::unique_ptr<Communicator> group = *ranks.Split(0, 0, Deadline::After(seconds(60)));
+    std::unique_ptr<Communicator> group = GroupOf(ranks);
     for (int to = 0; to < kNumRanks; ++to) {
       if (rank == 0 && to > 0) Post(*group, to, 100, internal::RootMessage::DECISION);
       if (rank > 0 && to == 0) Post(*group, to, 100, internal::RootMessage::CONTRIBUTION);
@@ -75,7 +75,7 @@ TEST(RootExchange, AllReceiveOneDecisionThoughALibraryFails) {
 TEST(RootExchange, WhoSendsBytesThatAreNoMessageIsNamed) {
   for (const int damaged : {0, 1}) {
     OnRanks(2, [&](int rank, Communicator& ranks) {
-      std::unique_ptr<Communicator> group = *ranks.Split(0, 0, Deadline::After(seconds(60)));
+      std::unique_ptr<Communicator> group = GroupOf(ranks);
       if (rank == damaged) {
         EXPECT_TRUE(group->Post(1 - rank, rank == 0 ? internal::kFromRoot : internal::kToRoot, "\xff").ok());
         return;
@@ -102,7 +102,7 @@ TEST(RootExchange, WhoSaidThatItWaitsDoesSoAndWhatBindsIsFoundInALaterRound) {
   std::promise<void> gave_up, decided;
   OnRanks(2, [&](int rank, Communicator& ranks) {
     constexpr auto kTimeout = milliseconds(400);
-    std::unique_ptr<Communicator> group = *ranks.Split(0, 0, Deadline::After(seconds(60)));
+    std::unique_ptr<Communicator> group = GroupOf(ranks);
     if (rank == 0) {
       const auto receive = [&](std::chrono::nanoseconds timeout) {
         return group->Receive(1, internal::kToRoot, Deadline::After(timeout)).ok();

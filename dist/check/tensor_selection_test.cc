@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "dist/check/ranks_for_test.h"
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 
 namespace ott {
@@ -15,9 +15,7 @@ namespace {
 using testing::ElementsAre;
 
 absl::StatusOr<TensorSelection> Selection(const std::string& config, int world_size = 4) {
-  CrossCheckConfig parsed;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(config, &parsed)) << config;
-  return TensorSelection::Create(parsed, MeshOf("outer", world_size / 2, "inner", 2));
+  return TensorSelection::Create(ConfigOf(config), MeshOf("outer", world_size / 2, "inner", 2));
 }
 
 TEST(TensorSelection, KindsFollowFromPathsUnlessSaidOtherwise) {
@@ -88,11 +86,9 @@ TEST(TensorSelection, CutsTheRanksPartOutOfTheWhole) {
 }
 
 TEST(TensorSelection, ShardsAlongNoAxisAreRefused) {
-  EXPECT_TRUE(absl::IsInvalidArgument(Selection(R"(sharded { paths: "w" along: "expert" })").status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(Selection(R"(sharded { paths: "w" })").status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(Selection("sharded { along: \"inner\" }").status()));
-  EXPECT_TRUE(
-      absl::IsInvalidArgument(Selection(R"(sharded { paths: "w" along: "inner" dimension: -1 })").status()));
+  for (const char* const bad : {"paths: 'w' along: 'expert'", "paths: 'w'", "along: 'inner'",
+                                "paths: 'w' along: 'inner' dimension: -1"})
+    EXPECT_TRUE(absl::IsInvalidArgument(Selection(absl::StrCat("sharded {", bad, "}")).status())) << bad;
 }
 
 TEST(TensorSelection, EachGlobAndKindThatMatchesNothingIsNamed) {
