@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/dump/dump_for_test.h"
 #include "ott/core/dump/dump_writer.h"

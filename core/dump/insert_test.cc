@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/dump/json_reader.h"
 #include "ott/core/dump/json_writer.h"

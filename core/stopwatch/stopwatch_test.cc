@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
-#include <memory>
 #include <numeric>
 #include <optional>
 #include <random>

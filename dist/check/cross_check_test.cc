@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <future>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>

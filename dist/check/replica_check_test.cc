@@ -6,11 +6,9 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <optional>
 #include <random>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -26,7 +24,6 @@
 namespace ott {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::ElementsAreArray;

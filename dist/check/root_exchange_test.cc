@@ -18,7 +18,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using testing::HasSubstr;
 
 constexpr int kNumRanks = 3;
 

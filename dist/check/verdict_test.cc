@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
 #include <map>
 #include <random>
 #include <set>
@@ -22,10 +21,8 @@
 namespace ott::kernels {
 namespace {
 
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 std::string Message(const std::string& path) { return std::string(ReadProfile(path).status().message()); }
 
