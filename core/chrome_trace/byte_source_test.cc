@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include <algorithm>
 #include <map>
 #include <random>
 #include <string>

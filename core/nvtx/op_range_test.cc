@@ -20,13 +20,11 @@
 namespace ott {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::MatchesRegex;
 
 using Op = OpRange::Op;
 

@@ -1,6 +1,5 @@
 #include "ott/core/op_cost/kernel_name.h"
 
-#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <optional>

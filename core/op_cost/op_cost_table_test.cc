@@ -1,6 +1,5 @@
 // Every row of the tables of ops against a case that was worked out from the op's definition.
 
-#include <charconv>
 #include <fstream>
 #include <optional>
 #include <set>

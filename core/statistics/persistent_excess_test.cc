@@ -2,7 +2,6 @@
 
 #include "ott/core/statistics/persistent_excess.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>

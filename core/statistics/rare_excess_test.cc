@@ -1,7 +1,6 @@
 #include "ott/core/statistics/rare_excess.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <random>
 #include <vector>

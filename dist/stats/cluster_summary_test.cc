@@ -5,7 +5,6 @@
 #include <iterator>
 #include <limits>
 #include <map>
-#include <random>
 #include <set>
 #include <string>
 #include <utility>

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <string>
 
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace ott {

@@ -30,7 +30,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 class ReadSideTest : public ::testing::Test {
  protected:

@@ -4,8 +4,6 @@
 
 #include <signal.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <set>

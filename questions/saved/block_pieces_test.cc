@@ -7,7 +7,6 @@
 #include <map>
 #include <numeric>
 #include <random>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>

@@ -3,7 +3,6 @@
 #include "ott/questions/saved/timeline_job.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <random>
 #include <set>

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <random>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"

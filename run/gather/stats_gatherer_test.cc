@@ -17,7 +17,6 @@ namespace ott {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
 // A rank's stopwatch: each iteration computes for `work` seconds and waits for the slowest.

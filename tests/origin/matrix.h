@@ -3,7 +3,6 @@
 #ifndef OTT_TESTS_ORIGIN_MATRIX_H_
 #define OTT_TESTS_ORIGIN_MATRIX_H_
 
-#include <cmath>
 #include <cstddef>
 #include <vector>
 

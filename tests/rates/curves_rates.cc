@@ -13,13 +13,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <random>
 #include <string>
 #include <utility>

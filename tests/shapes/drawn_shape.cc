@@ -1,6 +1,4 @@
-#include <array>
 #include <cmath>
-#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "ott/tests/shapes/shape.h"

@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/file.h"
 #include "ott/core/nvtx/op_observer.h"

@@ -3,7 +3,6 @@
 #ifndef OTT_TOOLS_REPORT_RUNS_FOR_TEST_H_
 #define OTT_TOOLS_REPORT_RUNS_FOR_TEST_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 

@@ -2,7 +2,6 @@
 
 #include "ott/questions/right/compare/checkpoint_names.h"
 
-#include <algorithm>
 #include <map>
 #include <random>
 #include <string>

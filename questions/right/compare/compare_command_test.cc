@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

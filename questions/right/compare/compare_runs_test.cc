@@ -1,6 +1,5 @@
 #include "ott/questions/right/compare/compare_runs.h"
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
