@@ -14,7 +14,7 @@ TEST(Check, PassesWithoutEvaluatingTheMessage) {
 TEST(CheckDeathTest, FailureNamesPlaceConditionAndMessage) {
   const int rank = 4;
   EXPECT_DEATH(OTT_CHECK(rank < 4) << "rank " << rank << " of 4",
-               "check_test.cc:[0-9]+: check failed: rank < 4: rank 4 of 4");
+               "check_test.cc:[0-9]+: check failed: rank < 4: rank 4 of 4\n");
 }
 
 TEST(Check, IsOneStatement) {

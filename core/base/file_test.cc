@@ -36,7 +36,9 @@ std::vector<std::string> ListDir(const std::string& path) {
 }
 
 TEST(File, WhatIsWrittenLastIsReadAndMapped) {
-  const std::string path = MakeTestDir() + "/file";
+  const size_t num_open_files = ListDir("/proc/self/fd").size();
+  std::filesystem::current_path(MakeTestDir());
+  const std::string path = "file";
   for (const std::string& contents :
        {std::string("a longer text"), std::string("a\0b\n", 4), std::string()}) {
     ASSERT_TRUE(WriteFileAtomically(path, contents, /*sync=*/true).ok());
@@ -46,7 +48,9 @@ TEST(File, WhatIsWrittenLastIsReadAndMapped) {
     EXPECT_TRUE(absl::IsResourceExhausted(ReadFile(path, size - 1).status()));
     const std::shared_ptr<const MappedFile> file = MappedFile::Open(path).value();
     EXPECT_EQ(std::string(file->data(), file->size()), contents);
+    EXPECT_TRUE(AtomicFile::Create("another").ok());
   }
+  EXPECT_EQ(ListDir("/proc/self/fd").size(), num_open_files);
 }
 
 TEST(File, AFileThatIsReplacedIsDescribedAsAnotherOne) {
@@ -107,6 +111,7 @@ TEST(File, MissingFileIsNotFoundWithItsPath) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("/no/such/file: cannot open: No such file or directory"));
   EXPECT_EQ(MappedFile::Open("/no/such/file").status(), status);
+  EXPECT_TRUE(absl::IsNotFound(WriteFileAtomically("/no/such/file", "")));
 }
 
 TEST(File, DirectoriesAreMadeWithTheirParentsAndOthersMayDoWhatTheMaskLeavesThem) {
@@ -130,6 +135,7 @@ TEST(File, DirectoryWhereAFileIsIsAnError) {
   const std::string dir = MakeTestDir();
   ASSERT_TRUE(WriteFileAtomically(dir + "/a", "").ok());
   EXPECT_EQ(MakeDirectories(dir + "/a/b").message(), dir + "/a: is a file where a directory is needed");
+  EXPECT_TRUE(IsDirectory(dir) && !IsDirectory(dir + "/a") && IsRegularFile(dir + "/a"));
 }
 
 TEST(ReadFile, OfAFifoOrADirectoryIsAnErrorAtOnce) {

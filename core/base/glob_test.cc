@@ -27,7 +27,10 @@ TEST(MatchesGlob, SaysOfAnyTextWhatTheDefinitionSays) {
   };
   for (int trial = 0; trial < 20000; ++trial) {
     const std::string text = draw("ab.[\\*"), glob = draw("ab.[\\**?");
-    EXPECT_EQ(MatchesGlob(text, glob), ByDefinition(text, glob)) << text << " " << glob;
+    // Nothing behind the glob is read.
+    const std::string longer = glob + "*";
+    EXPECT_EQ(MatchesGlob(text, std::string_view(longer).substr(0, glob.size())), ByDefinition(text, glob))
+        << text << " " << glob;
   }
 }
 

@@ -44,6 +44,9 @@ TEST(MisuseLog, KindsThatAreTooManyCountAsOne) {
 TEST(MisuseLogDeathTest, AbortsWhereAskedTo) {
   MisuseLog log("stopwatch");
   EXPECT_DEATH(log.Report(OnMisuse::kAbort, "kind", "ended twice"), "ott: stopwatch: ended twice");
+  setenv("OTT_ON_MISUSE", "log", 1);
+  log.Report(OnMisuse::kLogAndCount, "kind", "ended twice");
+  unsetenv("OTT_ON_MISUSE");
   EXPECT_DEATH(
       {
         setenv("OTT_ON_MISUSE", "abort", 1);

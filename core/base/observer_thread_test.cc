@@ -1,5 +1,6 @@
 #include "ott/core/base/observer_thread.h"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -47,10 +48,14 @@ TEST(ObserverThread, CountsWhileItRunsAndAfterItsEndAndNothingElse) {
 TEST(ObserverThread, InTheBackgroundOnlyItIsOfLowPriority) {
   const auto nice = [] { return getpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid))); };
   const int before = nice();
-  std::thread([&] {
-    const ObserverThread marked(ObserverThread::Priority::kBackground);
-    EXPECT_EQ(nice(), 19);
-  }).join();
+  for (const bool is_in_background : {false, true}) {
+    std::thread([&] {
+      const ObserverThread marked(is_in_background ? ObserverThread::Priority::kBackground
+                                                   : ObserverThread::Priority::kNormal);
+      EXPECT_EQ(nice(), is_in_background ? 19 : before);
+      EXPECT_EQ(sched_getscheduler(0) == SCHED_BATCH, is_in_background);
+    }).join();
+  }
   EXPECT_EQ(nice(), before);
 }
 

@@ -53,19 +53,6 @@ class Plugin {
 ProcessWide<Counter> counter("ott.test.Counter");
 const ProcessWide<Counter>::JoinAtLoad join_at_load(counter);
 
-TEST(ProcessWide, IsNullUntilEnabledAndWhileSwitchedOff) {
-  static ProcessWide<Counter> process_wide("ott.test.Switched");
-  EXPECT_EQ(process_wide.IfEnabled(), nullptr);
-  Counter& made = process_wide.Get();
-  EXPECT_EQ(process_wide.IfEnabled(), nullptr);
-  process_wide.SetEnabled(true);
-  EXPECT_EQ(process_wide.IfEnabled(), &made);
-  process_wide.SetEnabled(false);
-  EXPECT_EQ(process_wide.IfEnabled(), nullptr);
-  process_wide.SetEnabled(true);
-  EXPECT_EQ(process_wide.IfEnabled(), &made);
-}
-
 TEST(ProcessWide, CopiesOfOneNameShareOneInstanceAndOneSwitch) {
   static ProcessWide<Counter> first("ott.test.Shared");
   static ProcessWide<Counter> second("ott.test.Shared");
@@ -106,13 +93,6 @@ TEST(ProcessWide, ATypeOfAnotherSizeIsRefused) {
   EXPECT_EQ(wider.Find(), nullptr);
   EXPECT_THAT(std::string(wider.refusal()),
               AllOf(HasSubstr("ott.test.Size"), HasSubstr("16 bytes"), HasSubstr("8 in")));
-}
-
-TEST(ProcessWide, LocalPluginsShareTheInstanceOfTheExecutable) {
-  const Plugin first("libfirst_plugin_for_test.so");
-  const Plugin second("libsecond_plugin_for_test.so");
-  EXPECT_EQ(first.counter(), &counter.Get().value);
-  EXPECT_EQ(second.counter(), &counter.Get().value);
 }
 
 TEST(ProcessWide, EnablingInOneCopySwitchesAllAndAlsoThoseLoadedLater) {

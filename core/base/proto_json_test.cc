@@ -27,7 +27,9 @@ TEST(ProtoJson, ReadsWhatItWroteInEitherLayoutWithOneNewlineAtTheEnd) {
 TEST(ProtoJson, FieldsOfALaterVersionAreIgnored) {
   Config config;
   std::string unknown;
-  ASSERT_TRUE(JsonToProto("{\"of_tomorrow\": 1, \"run_dir\": \"out\"}", &config, &unknown).ok());
+  ASSERT_TRUE(
+      JsonToProto("{\"cross_check\": {\"distinct\": [\"a\"]}, \"of_tomorrow\": 1}", &config, &unknown).ok());
+  EXPECT_EQ(config.cross_check().distinct_size(), 1);
   EXPECT_NE(unknown.find("of_tomorrow"), std::string::npos) << unknown;
   ASSERT_TRUE(JsonToProto("{\"run_dir\": \"out\"}", &config, &unknown).ok());
   EXPECT_EQ(unknown, "");

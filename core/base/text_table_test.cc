@@ -6,7 +6,9 @@
 #include <random>
 #include <string>
 
+#include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/utf8.h"
 
 namespace ott {
 namespace {
@@ -33,12 +35,22 @@ TEST(TextTable, CountsCharactersNotBytesAndKeepsARowOnOneLine) {
 }
 
 TEST(EscapeControlCharacters, NothingMovesTheCursorOrTurnsTheDirection) {
-  EXPECT_EQ(EscapeControlCharacters("a\u202e\u2066b\u200f\u061c"), "a\\u202e\\u2066b\\u200f\\u061c");
-  EXPECT_EQ(EscapeControlCharacters("\u2028\u2029\u0085"), "\\u2028\\u2029\\u0085");
-  EXPECT_EQ(EscapeControlCharacters("\xc2\x9b"
-                                    "31m"),
-            "\\u009b31m");
-  EXPECT_EQ(EscapeControlCharacters("größe €\u2027\u00a0"), "größe €\u2027\u00a0");
+  const auto is_of = [](uint32_t code, uint32_t first, uint32_t last) {
+    return first <= code && code <= last;
+  };
+  for (uint32_t code = 0; code < 0x3000; ++code) {
+    std::string text;
+    AppendUtf8(code, text);
+    const bool turns = is_of(code, 0x80, 0x9f) || code == 0x61c || is_of(code, 0x200e, 0x200f) ||
+                       is_of(code, 0x2028, 0x202e) || is_of(code, 0x2066, 0x2069);
+    const std::string expected = code == '\n'                  ? "\\n"
+                                 : code == '\t'                ? "\\t"
+                                 : code == '\\'                ? "\\\\"
+                                 : code < 0x20 || code == 0x7f ? absl::StrFormat("\\x%02x", code)
+                                 : turns                       ? absl::StrFormat("\\u%04x", code)
+                                                               : text;
+    EXPECT_EQ(EscapeControlCharacters("a" + text + "b"), "a" + expected + "b") << code;
+  }
 }
 
 TEST(FormatSeconds, TheUnitLeavesOneToThreeDigitsBeforeThePointAndFourAreShown) {
