@@ -133,15 +133,8 @@ bool HoldsNumber(const std::string& number) {
 template <typename T>
 void CheckIntegers() {
   using Wide = __int128;
-  const std::vector<Wide> borders = {0,
-                                     Wide{1} << 7,
-                                     Wide{1} << 8,
-                                     Wide{1} << 15,
-                                     Wide{1} << 16,
-                                     Wide{1} << 31,
-                                     Wide{1} << 32,
-                                     Wide{1} << 63};
-  for (const Wide border : borders) {
+  for (const int bits : {0, 7, 8, 15, 16, 31, 32, 63}) {
+    const Wide border = Wide{1} << bits;
     for (const Wide value : {-border - 1, -border, border - 1, border}) {
       if (value < std::numeric_limits<int64_t>::min()) continue;
       const bool is_held = value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max();

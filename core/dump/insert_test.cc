@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "ott/core/dump/json_reader.h"
 #include "ott/core/dump/json_writer.h"
@@ -40,37 +41,32 @@ TEST(InsertAt, WhatIsTakenOrNamesNothingIsAnErrorAndChangesNothing) {
     std::string root, path, value;
     absl::Status status;
   };
-  const auto taken = [](const std::string& message) { return absl::AlreadyExistsError(message); };
+  const auto taken = [](const char* kind, const char* path, const char* there) {
+    return absl::AlreadyExistsError(absl::StrCat("cannot insert a value of kind ", kind, " at '", path,
+                                                 "': there is a ", there, " already"));
+  };
   const auto invalid = [](const std::string& message) { return absl::InvalidArgumentError(message); };
-  const std::string list = "which is a value of kind list";
+  const auto names_nothing = [&](const std::string& path, const std::string& outer, const char* kind) {
+    const std::string name = path.substr(outer.size() + 1);
+    return invalid(absl::StrCat("cannot insert at '", path, "': '", name, "' names nothing in '", outer,
+                                "', which is a value of kind ", kind));
+  };
   for (const auto& [root, path, value, status] : std::vector<Case>{
-           {R"({"a":1})", "a", "2.5",
-            taken("cannot insert a value of kind number at 'a': there is a value of kind integer already")},
+           {R"({"a":1})", "a", "2.5", taken("number", "a", "value of kind integer")},
            {R"({"a":{"b":[1,2]}})", "a", R"({"c":1,"b":"x"})",
-            taken("cannot insert a value of kind string at 'a.b': there is a int64 tensor of shape [2] "
-                  "already")},
-           {R"({"a":{"b":1}})", "a", "true",
-            taken("cannot insert a value of kind bool at 'a': there is a value of kind map already")},
-           {R"({"a":["x"]})", "a", "{}",
-            taken("cannot insert a value of kind map at 'a': there is a value of kind list already")},
+            taken("string", "a.b", "int64 tensor of shape [2]")},
+           {R"({"a":{"b":1}})", "a", "true", taken("bool", "a", "value of kind map")},
+           {R"({"a":["x"]})", "a", "{}", taken("map", "a", "value of kind list")},
            {R"({"a":1})", "", "[]", invalid("cannot insert a value of kind list without a path")},
            {"{}", "a..b", "1", invalid("the path 'a..b' has an empty part")},
            {"{}", "a.", "1", invalid("the path 'a.' has an empty part")},
-           {R"({"a":{"b":1}})", "a.b.c", "1",
-            invalid(
-                "cannot insert at 'a.b.c': 'c' names nothing in 'a.b', which is a value of kind integer")},
-           {R"({"a":["x"]})", "a.1", "1",
-            invalid("cannot insert at 'a.1': '1' names nothing in 'a', " + list)},
-           {R"({"a":["x",{}]})", "a.01", "1",
-            invalid("cannot insert at 'a.01': '01' names nothing in 'a', " + list)},
-           {R"({"a":[{}]})", "a.0x", "1",
-            invalid("cannot insert at 'a.0x': '0x' names nothing in 'a', " + list)},
-           {R"({"a":[{}]})", "a.x", "1",
-            invalid("cannot insert at 'a.x': 'x' names nothing in 'a', " + list)},
+           {R"({"a":{"b":1}})", "a.b.c", "1", names_nothing("a.b.c", "a.b", "integer")},
+           {R"({"a":["x"]})", "a.1", "1", names_nothing("a.1", "a", "list")},
+           {R"({"a":["x",{}]})", "a.01", "1", names_nothing("a.01", "a", "list")},
+           {R"({"a":[{}]})", "a.0x", "1", names_nothing("a.0x", "a", "list")},
+           {R"({"a":[{}]})", "a.x", "1", names_nothing("a.x", "a", "list")},
            {R"({"a":[{}]})", "a.99999999999999999999", "1",
-            invalid(
-                "cannot insert at 'a.99999999999999999999': '99999999999999999999' names nothing in 'a', " +
-                list)}}) {
+            names_nothing("a.99999999999999999999", "a", "list")}}) {
     Value tree = ParseJson(root).value();
     EXPECT_EQ(InsertAt(path, ParseJson(value).value(), tree), status);
     EXPECT_EQ(ToJson(tree).value(), Same(root)) << path;

