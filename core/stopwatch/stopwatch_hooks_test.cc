@@ -190,6 +190,7 @@ TEST_F(StopwatchTest, IntervalsAndIterationsAreLeftInAFlightRecorder) {
   EXPECT_EQ(stopwatch_.RecordFlight(nullptr).code(), absl::StatusCode::kFailedPrecondition);
   Stopwatch::Options options;
   options.collective_measurements = {"allreduce"};
+  options.sampled_measurements = {"module *"};
   Enable(options);
   Measure("before", 1);
   ASSERT_TRUE(
@@ -203,6 +204,7 @@ TEST_F(StopwatchTest, IntervalsAndIterationsAreLeftInAFlightRecorder) {
   Measure("before", 1);
   Measure("gradients", 1);
   Measure("allreduce", 1);
+  Measure("module of many", 1);
   stopwatch_.FinishIter();
   stopwatch_.StartOneTime("load");
   {
@@ -221,7 +223,7 @@ TEST_F(StopwatchTest, IntervalsAndIterationsAreLeftInAFlightRecorder) {
       if (measurement.runs) running.push_back(measurement.name);
     }
     EXPECT_THAT(running, ElementsAre("gradients", "load"));
-    // Two intervals of three measurements each, one iteration, and what runs.
+    // Two ends of three measurements, none of the sampled one, one iteration, and what runs.
     EXPECT_EQ(record.events.size(), 9u);
   }
   stopwatch_.EndOneTime("load");

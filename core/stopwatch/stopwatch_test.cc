@@ -283,6 +283,7 @@ TEST_F(StopwatchTest, WhatAProfilerRecordedBeforeIsMeasuredAsEverythingElse) {
   EventRecorder recorder(Clock::Steady());
   recorder.Open();
   stopwatch_.RecordInto(&recorder);
+  EXPECT_THAT(std::string(stopwatch_.Enable({}).message()), HasSubstr("while a profiler's window is open"));
   Measure("allreduce", 1);
   std::optional<Stopwatch::Scope> open;
   open.emplace(stopwatch_, "open");
@@ -381,10 +382,7 @@ TEST_F(StopwatchTest, OfManyThatRunTheFirstAreNamed) {
 TEST_F(StopwatchTest, AnyNameIsANameAndIsEscapedWhereProtobufDemandsIt) {
   Enable();
   const std::map<std::string, std::string> escaped = {{"caf\xE9!", "caf\\xe9!"},
-                                                      {"\xC0\x80", "\\xc0\\x80"},
-                                                      {"\xED\xA0\x80", "\\xed\\xa0\\x80"},
-                                                      {"\xF5", "\\xf5"},
-                                                      {"\xE2\x82", "\\xe2\\x82"}};
+                                                      {"\xED\xA0\x80", "\\xed\\xa0\\x80"}};
   const char* const as_they_are[] = {"",           "a/b",   "../x", "\"quoted\"",
                                      "two\nlines", "größe", "%s%n", "\xF0\x9F\x98\x80"};
   for (const char* const name : as_they_are) {
