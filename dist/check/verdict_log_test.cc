@@ -36,14 +36,13 @@ TEST(VerdictLog, PassesMayWaitForWhatFailsAndForTheEnd) {
     const std::string text = *ReadFile(path);
     return std::count(text.begin(), text.end(), '\n');
   };
-  auto log = VerdictLog::Open(path);
-  ASSERT_TRUE(log.ok()) << log.status();
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE((*log)->Add(MakeVerdict(REPLICAS, i, BITWISE_EQUAL)).ok());
+  auto log = VerdictLog::Open(path).value();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(log->Add(MakeVerdict(REPLICAS, i, BITWISE_EQUAL)).ok());
   EXPECT_LT(num_lines(), 3);
-  ASSERT_TRUE((*log)->Add(MakeVerdict(REPLICAS, 3, DIFFERENT)).ok());
+  ASSERT_TRUE(log->Add(MakeVerdict(REPLICAS, 3, DIFFERENT)).ok());
   EXPECT_EQ(num_lines(), 4);
-  ASSERT_TRUE((*log)->Add(MakeVerdict(REPLICAS, 4, BITWISE_EQUAL)).ok());
-  log->reset();
+  ASSERT_TRUE(log->Add(MakeVerdict(REPLICAS, 4, BITWISE_EQUAL)).ok());
+  log.reset();
   EXPECT_EQ(num_lines(), 5);
 }
 
@@ -121,9 +120,8 @@ TEST(VerdictLog, AFolderThatIsMissingIsNamedAndAFifoAnErrorAtOnce) {
 TEST(VerdictLog, FullDiskIsAnError) {
   std::error_code error;
   if (!std::filesystem::is_character_file("/dev/full", error)) GTEST_SKIP() << "/dev/full is no device here";
-  auto log = VerdictLog::Open("/dev/full");
-  ASSERT_TRUE(log.ok()) << log.status();
-  const absl::Status status = (*log)->Add(MakeVerdict(REPLICAS, 12, BITWISE_EQUAL));
+  const auto log = VerdictLog::Open("/dev/full").value();
+  const absl::Status status = log->Add(MakeVerdict(REPLICAS, 12, BITWISE_EQUAL));
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), HasSubstr("iteration 12"));
 }

@@ -42,15 +42,11 @@ class CaptureSql {
  public:
   CaptureSql() : sql_(kNsightTables) {}
 
-  CaptureSql& Range(int64_t pid, int64_t tid, int64_t start, const std::string& end,
-                    const std::string& text) {
+  CaptureSql& Range(int64_t pid, int64_t tid, int64_t start, int64_t end, const std::string& text) {
     std::string quoted;
     for (const char c : text) quoted.append(c == '\'' ? 2 : 1, c);
     return Sql(absl::StrCat("INSERT INTO NVTX_EVENTS (start, end, eventType, text, globalTid) VALUES (",
                             start, ",", end, ",59,'", quoted, "',", GlobalTid(pid, tid), ");"));
-  }
-  CaptureSql& Range(int64_t pid, int64_t tid, int64_t start, int64_t end, const std::string& text) {
-    return Range(pid, tid, start, absl::StrCat(end), text);
   }
 
   // Adds a kernel of that name from start to start + duration, launched at time launch.

@@ -377,10 +377,9 @@ TEST(ProfileReader, FilesThatOnlyTheLibraryCanReadAreReadAlike) {
             "default.sqlite",
             "CREATE TABLE NVTX_EVENTS (globalTid, start, end, text); INSERT INTO NVTX_EVENTS VALUES "
             "(17, 1, 5, 'ä'), (17, 2, 3, 'b'); ALTER TABLE NVTX_EVENTS ADD COLUMN eventType DEFAULT 59;")}) {
-    const absl::StatusOr<Profile> profile = ReadProfile(path);
-    ASSERT_TRUE(profile.ok()) << profile.status();
-    ASSERT_EQ(profile->num_ranges, 2) << path;
-    EXPECT_EQ(profile->labels[profile->threads[0].ranges[0].label].text, "ä") << path;
+    const Profile profile = ReadProfile(path).value();
+    ASSERT_EQ(profile.num_ranges, 2) << path;
+    EXPECT_EQ(profile.labels[profile.threads[0].ranges[0].label].text, "ä") << path;
   }
 }
 

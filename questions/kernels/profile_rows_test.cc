@@ -174,34 +174,34 @@ TEST(ProfTable, ColumnsHaveTheirWidths) {
 }
 
 TEST(ProfTable, FiltersSortsAndGroups) {
-  ProfTableOptions options;
-  options.columns = "idx,sil,share";
-  options.op = "lin*";
-  options.direction = "bprop";
-  options.limit = 2;
+  const Table table;
+  const auto write = [&](const std::string& columns, const auto& set) {
+    ProfTableOptions options;
+    options.columns = columns;
+    set(options);
+    return table.Write(options);
+  };
   for (const char* const sort : {"sil", "share"}) {
-    options.sort = sort;
-    EXPECT_EQ(Table().Write(options), "idx sil share\n5 3000 50\n3 2000 33.333\n") << sort;
+    EXPECT_EQ(write("idx,sil,share",
+                    [&](auto& options) {
+                      options.op = "lin*";
+                      options.direction = "bprop";
+                      options.limit = 2;
+                      options.sort = sort;
+                    }),
+              "idx sil share\n5 3000 50\n3 2000 33.333\n")
+        << sort;
   }
-  options = {};
-  options.columns = "idx,flops";
-  options.sort = "flops";
-  EXPECT_EQ(Table().Write(options), "idx flops\n1 524288\n3 524288\n4 524288\n6 na\n2 -\n5 -\n");
-  options = {};
-  options.ranks = {2};
-  options.columns = "idx";
-  EXPECT_EQ(Table().Write(options), "idx\n");
-  options.ranks = {2, 3};
-  options.limit = 2;
-  EXPECT_EQ(Table().Write(options), "idx\n1\n2\n");
-  options = {};
-  options.columns = "idx";
-  options.begin_seconds = 4.8e-6;  // of the capture, which begins at 50 ns
-  options.end_seconds = 8.0e-6;
-  EXPECT_EQ(Table().Write(options), "idx\n4\n5\n");
-  options = {};
+  EXPECT_EQ(write("idx,flops", [](auto& options) { options.sort = "flops"; }),
+            "idx flops\n1 524288\n3 524288\n4 524288\n6 na\n2 -\n5 -\n");
+  EXPECT_EQ(write("idx", [](auto& options) { options.ranks = {2}; }), "idx\n");
+  EXPECT_EQ(write("idx", [](auto& options) { options.ranks = {2, 3}, options.limit = 2; }), "idx\n1\n2\n");
+  // Times are of the capture, which begins at 50 ns.
+  EXPECT_EQ(write("idx", [](auto& options) { options.begin_seconds = 4.8e-6, options.end_seconds = 8e-6; }),
+            "idx\n4\n5\n");
+  ProfTableOptions options;
   options.group_by = "op,dir";
-  EXPECT_EQ(Table().Write(options),
+  EXPECT_EQ(table.Write(options),
             "op dir count sil share mean min max tc flops bytes tflops gbps known gap\n"
             "linear bprop 3 6000 78.947 2000 1000 3000 50 1048576 57344 0.17476 9.5573 100 800\n"
             "linear fprop 2 1100 14.474 550 100 1000 90.909 524288 28672 0.47663 26.065 100 100\n"
@@ -210,19 +210,19 @@ TEST(ProfTable, FiltersSortsAndGroups) {
   options.group_by = "idx,seq,ai";
   options.sort = "idx";
   options.layout.format = TableLayout::Format::kJson;
-  const std::string json = Table().Write(options);
+  const std::string json = table.Write(options);
   EXPECT_THAT(json, HasSubstr("{\"idx\":5,\"seq\":12,\"count\":1,"));
   EXPECT_EQ(json.find("{\"idx\":6,\"ai\":null,\"count\":1,"), 0) << json;
   options.group_by = "op,dir";
   options.sort = "frobnicate";
-  EXPECT_THAT(Table().Write(options),
+  EXPECT_THAT(table.Write(options),
               HasSubstr("no column 'frobnicate' to sort by; there are op,dir,count,sil"));
   for (const char* const sort : {"op,sil", "all"}) {
     options = {};
     options.sort = sort;
-    EXPECT_THAT(Table().Write(options), HasSubstr("rows are sorted by one column")) << sort;
+    EXPECT_THAT(table.Write(options), HasSubstr("rows are sorted by one column")) << sort;
   }
-  EXPECT_THAT(Table().Write("idx,ops"), HasSubstr("no column 'ops'; there are idx,seq,"));
+  EXPECT_THAT(table.Write("idx,ops"), HasSubstr("no column 'ops'; there are idx,seq,"));
 }
 
 TEST(ProfTable, CollectivesOfGradientsAreOpsOfTheirOwn) {

@@ -32,10 +32,9 @@ bool OthersCanWrite(const std::string& path) {
 TEST(SqliteTable, OthersCannotWriteAFileThatIsOpen) {
   const std::string path = CaptureSql().Range(1, 2, 3, 4, "range").Write("locked.sqlite");
   EXPECT_TRUE(OthersCanWrite(path));
-  auto file = SqliteFile::Open(path);
-  ASSERT_TRUE(file.ok()) << file.status();
+  auto file = SqliteFile::Open(path).value();
   EXPECT_FALSE(OthersCanWrite(path));
-  file->reset();
+  file.reset();
   EXPECT_TRUE(OthersCanWrite(path));
 }
 
@@ -43,12 +42,11 @@ TEST(SqliteTable, AFileThatIsCutWhileItIsReadIsDamaged) {
   CaptureSql sql;
   for (int64_t i = 0; i < 2000; ++i) sql.Range(1, 2, i, i, std::string(200, 'x'));
   const std::string path = sql.Write("cut_while_read.sqlite");
-  const auto file = SqliteFile::Open(path);
-  ASSERT_TRUE(file.ok()) << file.status();
+  const auto file = SqliteFile::Open(path).value();
   struct stat status;
   ASSERT_EQ(stat(path.c_str(), &status), 0);
   int64_t num_rows = 0;
-  const absl::Status read = (*file)->Scan("NVTX_EVENTS", {"start"}, [&](const SqliteRow&) {
+  const absl::Status read = file->Scan("NVTX_EVENTS", {"start"}, [&](const SqliteRow&) {
     if (++num_rows == 100) {
       EXPECT_EQ(truncate(path.c_str(), status.st_size / 2), 0);
     }

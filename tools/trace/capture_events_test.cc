@@ -40,16 +40,12 @@ TraceInfo WindowForTest(int rank) {
 }
 
 kernels::CaptureSql SqlWithoutBegin() {
-  kernels::CaptureSql sql;
-  sql.Sql(
-      "CREATE TABLE ENUM_CUDA_MEMCPY_OPER (id INTEGER, label TEXT);"
-      "INSERT INTO ENUM_CUDA_MEMCPY_OPER VALUES (1, 'Host-to-Device');"
-      "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, deviceId, streamId, correlationId, globalPid, "
-      "bytes, "
-      "copyKind);"
-      "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start, end, deviceId, streamId, correlationId, globalPid, "
-      "bytes);");
-  return sql;
+  return kernels::CaptureSql().Sql(R"sql(
+    CREATE TABLE ENUM_CUDA_MEMCPY_OPER (id, label); INSERT INTO ENUM_CUDA_MEMCPY_OPER VALUES (1, 'Host-to-Device');
+    CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (
+        start, end, deviceId, streamId, correlationId, globalPid, bytes, copyKind);
+    CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (
+        start, end, deviceId, streamId, correlationId, globalPid, bytes);)sql");
 }
 
 // monotonic: what the machine's other clock shows then.

@@ -56,15 +56,14 @@ class RunWithTraces : public ::testing::Test {
     ASSERT_TRUE(MakeDirectories(RankDirectory(run_dir_, info.rank())).ok());
     std::string json = ProtoToJson(info, JsonLayout::kOneLine);
     json.pop_back();
-    const auto file = TraceFile::Create(TracePath(info.rank(), window), json);
-    ASSERT_TRUE(file.ok()) << file.status();
-    (*file)->Add(ProcessOf(info));
-    (*file)->Add(TraceTrack{info.rank(), 1, "main", 0});
+    const auto file = TraceFile::Create(TracePath(info.rank(), window), json).value();
+    file->Add(ProcessOf(info));
+    file->Add(TraceTrack{info.rank(), 1, "main", 0});
     for (TraceEvent event : events) {
       event.process = info.rank();
-      (*file)->Add(event);
+      file->Add(event);
     }
-    ASSERT_TRUE((*file)->Commit().ok());
+    ASSERT_TRUE(file->Commit().ok());
   }
 
   const std::string run_dir_ =
