@@ -4,7 +4,6 @@
 #include <ATen/Parallel.h>
 #include <stdlib.h>
 
-#include <filesystem>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/core/dump/dump_for_test.h"
 #include "ott/integrations/torch/tensor.h"
 
 namespace ott {
@@ -20,18 +20,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-std::string MakeTestDir() {
-  std::string dir = testing::TempDir() + "/tensor_dumper_test_XXXXXX";
-  EXPECT_NE(mkdtemp(dir.data()), nullptr);
-  return dir;
-}
-
-std::set<std::string> ListDir(const std::string& path) {
-  std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(path)) names.insert(entry.path().filename());
-  return names;
-}
 
 class TorchTensorDumperTest : public testing::Test {
  protected:
@@ -104,9 +92,9 @@ TEST_F(TorchTensorDumperTest, DumpsAreThoseOfPythonByteForByte) {
   const std::string command = "python3 integrations/torch/tensor_dumper_for_test.py '" + python + "'";
   ASSERT_EQ(system(command.c_str()), 0) << command << " (it needs python3-torch and python3-numpy)";
   const std::string ours = dir_ + "/0";
-  std::set<std::string> files = ListDir(ours);
+  std::set<std::string> files = NamesIn(ours);
   EXPECT_EQ(files.erase("manifest.json"), 1u);
-  EXPECT_EQ(files, ListDir(python));
+  EXPECT_EQ(files, NamesIn(python));
   for (const std::string& file : files) {
     EXPECT_TRUE(ReadFile(ours + "/" + file).value() == ReadFile(python + "/" + file).value())
         << ours << "/" << file << " and " << python << "/" << file << " differ";
