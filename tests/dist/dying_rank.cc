@@ -1,10 +1,8 @@
-// A job of 4 ranks of which one is killed or stopped, or has a full disk; the others check what they are
-// told, and by when.
+// A job of 4 ranks of which one is killed or stopped; the others check what they are told, and by when.
 //
 //   mpirun --enable-recovery -np 4 dying_rank SCENARIO
 
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -230,47 +228,6 @@ void KilledRoot(Communicator& ranks) {
   if (ranks.rank() == 1) std::cout << "killed_root: as it should be" << std::endl;
 }
 
-// One rank's disk takes no more than a few bytes a file from iteration 3 on.
-void FullDisk(Communicator& ranks) {
-  constexpr int kNumIterations = 6;
-  constexpr int kFullFrom = 3;
-  const std::string dir = absl::StrCat(std::getenv("TEST_TMPDIR"), "/run");
-  Config config;
-  config.set_run_dir(dir);
-  config.mutable_dump()->mutable_iterations()->set_every(1);
-  config.mutable_cross_check()->mutable_iterations()->set_every(1);
-  const auto run = TrainingRun::Start(ranks, config).value();
-  const std::vector<float> weights(1 << 14, 0.5f);
-  const bool is_victim = ranks.rank() == kVictim;
-  absl::Status status;
-  for (int iteration = 0; iteration < kNumIterations; ++iteration) {
-    if (is_victim && iteration == kFullFrom) {
-      // Once what was dumped before is on the disk.
-      EXPECT(TensorDumper::Get().Flush().ok());
-      const rlimit limit = {1000, 1000};
-      EXPECT(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-    }
-    EXPECT(TensorDumper::Get()
-               .AddTensorData("weights", TensorView(weights.data(), {1 << 14}), DumpFormat::kBinary)
-               .ok());
-    status.Update(run->FinishIter());
-  }
-  status.Update(run->Finish());
-  // An error of the one, and no harm to the others nor to the checks.
-  EXPECT(status.ok() != is_victim) << status;
-  EXPECT(!is_victim || status.message().find(dir) != absl::string_view::npos) << status;
-  EXPECT(!run->diverged());
-  EXPECT(ranks.Barrier(ForSetUp()).ok());
-  if (ranks.rank() != 0) return;
-  for (int rank = 0; rank < ranks.size(); ++rank) {
-    for (int iteration = 0; iteration < kNumIterations; ++iteration) {
-      const auto dump = ReadDump(absl::StrCat(DumpsDirectory(dir, rank), "/", iteration));
-      EXPECT(dump.ok() == (rank != kVictim || iteration < kFullFrom))
-          << rank << ", " << iteration << dump.status();
-    }
-  }
-}
-
 // The findings of the others by then are summed up all the same.
 void KilledInRun(Communicator& ranks) {
   constexpr int kKilledIn = 3;
@@ -309,8 +266,7 @@ int RunScenario(const std::string& scenario) {
   const std::map<std::string, void (*)(Communicator&)> scenarios = {
       {"killed_in_gather", KilledInGather}, {"killed_in_cross_check", KilledInCrossCheck},
       {"killed_in_dump", KilledInDump},     {"stopped_and_continued", StoppedAndContinued},
-      {"killed_root", KilledRoot},          {"full_disk", FullDisk},
-      {"killed_in_run", KilledInRun},
+      {"killed_root", KilledRoot},          {"killed_in_run", KilledInRun},
   };
   const auto found = scenarios.find(scenario);
   OTT_CHECK(found != scenarios.end()) << scenario;
