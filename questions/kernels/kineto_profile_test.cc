@@ -99,16 +99,21 @@ TEST(KinetoProfile, TheFormOfPyTorch18IsRead) {
             "- - Memcpy_HtoD_(Pageable_->_Device) 64 no_launch\n");
 }
 
+// A kernel and the call that launches it.
+std::string Launched(const std::string& kernel, int id, int64_t start) {
+  const std::string ids = absl::StrCat(R"("External id":)", id, R"(,"correlation":)", id);
+  return Event("cuda_driver", "cuLaunchKernel", start, 5, ids) +
+         Event("kernel", kernel, start + 300, 10, ids + R"(,"device":0,"stream":7)");
+}
+
 // An op of these arguments with a kernel: its FLOPs, bytes and Tensor Core use.
 std::string CostOf(const std::string& op, const std::string& dims, const std::string& types,
-                   const std::string& inputs,
-                   const std::string& kernel = "nvjet_tst_128x64_64x6_2x1_v_bz_TNT") {
+                   const std::string& inputs, const std::string& kernel) {
   const Joined joined =
       Trace(Event("cpu_op", op, 100, 50,
                   absl::StrCat(R"("External id":7,"Input Dims":)", dims, R"(,"Input type":)", types,
                                R"(,"Concrete Inputs":)", inputs)) +
-            Event("cuda_runtime", "cudaLaunchKernel", 110, 5, R"("External id":7,"correlation":3)") +
-            Event("kernel", kernel, 300, 30, R"("External id":7,"correlation":3,"device":0,"stream":7)"));
+            Launched(kernel, 7, 110));
   const std::string text = joined.Write("flops,bytes,tc");
   return text.substr(text.find('\n') + 1);
 }
@@ -152,15 +157,6 @@ TEST(KinetoProfile, KernelsOfGraphsHaveThePhaseOfTheirLaunchAndNoOp) {
 }
 
 TEST(KinetoProfile, KernelsOfTorchCompileHaveTheirTritonOpAndWhatItTells) {
-  const auto launch = [](int id, int64_t start) {
-    return Event("cuda_driver", "cuLaunchKernel", start, 5,
-                 absl::StrCat(R"("External id":)", id, R"(,"correlation":)", id));
-  };
-  const auto kernel = [](const std::string& name, int id, int64_t start) {
-    return Event(
-        "kernel", name, start, 10,
-        absl::StrCat(R"("External id":)", id, R"(,"correlation":)", id, R"(,"device":0,"stream":7)"));
-  };
   const Joined joined = Trace(
       Event("python_function", "nn.Module: OptimizedModule_0", 80, 300, "") +
       Event("python_function", "vllm/model.py(40): forward", 85, 290, "") +
@@ -171,13 +167,13 @@ TEST(KinetoProfile, KernelsOfTorchCompileHaveTheirTritonOpAndWhatItTells) {
           R"-("External id":2,"Input Dims":[[4,8],[4,8],[],[]],"Input type":["float","float","Scalar",""],)-"
           R"-("kernel_backend":"triton","kernel_file":"/tmp/ab/c.py","kernel_hash":"cx","stream":7,)-"
           R"-("grid":"grid(32,)","num_warps":4)-") +
-      launch(2, 105) + kernel("triton_poi_fused_add_0", 2, 400) +
+      Launched("triton_poi_fused_add_0", 2, 105) +
       Event("cpu_op", "triton_tem_fused_mm_1", 130, 20,
             R"("External id":3,"Input Dims":[[4,8],[8,16]],"Input type":["float","float"],)"
             R"("kernel_backend":"triton","kernel_flop":1024,"kernel_num_gb":0.000000896)") +
-      launch(3, 135) + kernel("triton_tem_fused_mm_1", 3, 420) +
+      Launched("triton_tem_fused_mm_1", 3, 135) +
       Event("cpu_op", "aten::mm", 160, 20, R"("External id":4,"Input Dims":[[4,8],[8,16]])") +
-      launch(4, 165) + kernel("sgemm", 4, 440));
+      Launched("sgemm", 4, 165));
   EXPECT_EQ(joined.Write("op,layer,trace,tc,flops,bytes"),
             "op layer trace tc flops bytes\n"
             "triton_poi_fused_add_0 OptimizedModule_0 vllm/model.py:40 0 na na\n"
