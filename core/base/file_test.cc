@@ -37,6 +37,7 @@ std::vector<std::string> ListDir(const std::string& path) {
 
 TEST(File, WhatIsWrittenLastIsReadAndMapped) {
   const size_t num_open_files = ListDir("/proc/self/fd").size();
+  const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(MakeTestDir());
   const std::string path = "file";
   for (const std::string& contents :
@@ -50,6 +51,7 @@ TEST(File, WhatIsWrittenLastIsReadAndMapped) {
     EXPECT_EQ(std::string(file->data(), file->size()), contents);
     EXPECT_TRUE(AtomicFile::Create("another").ok());
   }
+  std::filesystem::current_path(before);
   EXPECT_EQ(ListDir("/proc/self/fd").size(), num_open_files);
 }
 
