@@ -46,9 +46,8 @@ TEST(MatchesTensorGlob, ATensorMatchesByEitherOfItsNames) {
          {"parameters.*", "tensors.parameters.*", "*.parameters.w", "*parameters.w", "tens*.w", "*"}) {
       EXPECT_TRUE(MatchesTensorGlob(path, glob)) << path << " " << glob;
     }
-    for (const char* const glob : {"grads.parameters.w", "w", "tensors.tensors.parameters.w", "tensor?"}) {
+    for (const char* const glob : {"grads.parameters.w", "w", "tensors.tensors.parameters.w", "tensor?"})
       EXPECT_FALSE(MatchesTensorGlob(path, glob)) << path << " " << glob;
-    }
   }
   EXPECT_TRUE(MatchesTensorGlob("grads.w", "grads.*"));
   EXPECT_FALSE(MatchesTensorGlob("grads.w", "tensors.*"));

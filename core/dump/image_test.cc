@@ -88,9 +88,8 @@ TEST(Image, FilesThatAreNoPngAreErrors) {
   std::string png = EncodePng(TensorView(pixels, {8, 8}), DumpFormat::kImageI).value();
   EXPECT_FALSE(DecodePng("", DumpFormat::kImageI).ok());
   EXPECT_FALSE(DecodePng("GIF89a", DumpFormat::kImageI).ok());
-  for (size_t size = 0; size + 12 < png.size(); ++size) {
+  for (size_t size = 0; size + 12 < png.size(); ++size)
     EXPECT_FALSE(DecodePng(png.substr(0, size), DumpFormat::kImageI).ok()) << size;
-  }
   // A header that claims 500,000 x 500,000 pixels, with its CRC.
   const std::string size("\0\x07\xa1\x20", 4);
   png.replace(16, 8, size + size);

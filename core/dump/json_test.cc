@@ -156,9 +156,8 @@ TEST(JsonReader, WhatIsNotJsonIsAnErrorWithItsPlace) {
       {"\"a\\x\"", "line 1 column 4: unknown escape"},
       {"[\"\xff\"", "line 1 column 2: \"\\xff\" is not UTF-8"},
   };
-  for (const auto& [text, message] : cases) {
+  for (const auto& [text, message] : cases)
     EXPECT_THAT(std::string(ParseJson(text).status().message()), HasSubstr(message)) << text;
-  }
 }
 
 TEST(JsonReader, EveryCutOfATextIsTruncation) {

@@ -56,9 +56,8 @@ TEST(Npy, HeadersOfAllVersionsAreRead) {
 TEST(Npy, EveryCutOfAFileIsAnError) {
   const std::string file = NpyHeader(DType::kInt16, {2}).value() + "abcd";
   ASSERT_TRUE(ParseNpy(file).ok());
-  for (size_t size = 0; size < file.size(); ++size) {
+  for (size_t size = 0; size < file.size(); ++size)
     EXPECT_EQ(ParseNpy(file.substr(0, size)).status().code(), absl::StatusCode::kDataLoss) << size;
-  }
   EXPECT_EQ(ParseNpy(file + "e").status(),
             absl::InvalidArgumentError("the .npy file has 5 bytes of elements, but [2] int16 has 4"));
 }

@@ -14,9 +14,8 @@ TEST(IterationSeries, IsThinnedOutEvenlyBeyondTheLimit) {
       // No more than needed are left out.
       ASSERT_TRUE(series.stride() == 1 || 2 * i / series.stride() >= static_cast<int64_t>(limit));
       ASSERT_EQ(series.values().size(), static_cast<size_t>(i / series.stride() + 1));
-      for (size_t k = 0; k < series.values().size(); ++k) {
+      for (size_t k = 0; k < series.values().size(); ++k)
         ASSERT_EQ(series.values()[k], static_cast<float>(k * static_cast<size_t>(series.stride())));
-      }
     }
   }
 }

@@ -23,9 +23,8 @@ TEST(MeasureOps, OpsAreInTheTableOfTheStopwatchWithoutAMacroOfTheirOwn) {
   Stopwatch::Get().FinishIter();
   const StopwatchSnapshot snapshot = Stopwatch::Get().Snapshot();
   ASSERT_EQ(snapshot.measurements.size(), 3u);
-  for (const StopwatchSnapshot::Measurement& measurement : snapshot.measurements) {
+  for (const StopwatchSnapshot::Measurement& measurement : snapshot.measurements)
     EXPECT_EQ(measurement.per_interval.count(), 3) << measurement.name;
-  }
   EXPECT_EQ(snapshot.measurements[1].name, "linear");
   EXPECT_EQ(snapshot.scopes.at(0).inner.at(0).inner.at(0).name, "matmul");
   Stopwatch::Get().Disable();

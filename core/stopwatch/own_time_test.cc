@@ -122,9 +122,8 @@ Step DrawStep(std::mt19937& random, int depth, bool in_collective) {
   } else {
     step.name = (random() % 2 == 0 ? "module " : "function ") + std::to_string(++number);
   }
-  for (uint32_t left = 1 + random() % 3; left > 0; --left) {
+  for (uint32_t left = 1 + random() % 3; left > 0; --left)
     step.inner.push_back(DrawStep(random, depth + 1, is_collective));
-  }
   const auto is_leaf = [](const Step& inner) { return inner.name.empty(); };
   step.is_called = random() % 2 == 0 && std::all_of(step.inner.begin(), step.inner.end(), is_leaf);
   step.ends_elsewhere = step.is_called && !is_collective && random() % 3 == 0;

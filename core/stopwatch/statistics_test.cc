@@ -129,12 +129,10 @@ TEST(DurationStatistics, ExactSumsThatContradictEachOtherAreRefused) {
               "the exact sums of 3 durations contradict each other; the file is damaged");
     return is_ok;
   };
-  for (uint64_t total = 14; total <= 28; ++total) {
+  for (uint64_t total = 14; total <= 28; ++total)
     EXPECT_EQ(is_read(total, 1000, 5, 9), total >= 15 && total <= 27) << total;
-  }
-  for (uint64_t squares = 130; squares < 140; ++squares) {
+  for (uint64_t squares = 130; squares < 140; ++squares)
     EXPECT_EQ(is_read(20, squares, 5, 9), squares >= 6 * (20 + 2)) << squares;
-  }
   EXPECT_TRUE(is_read(21, 147, 7, 7));
   EXPECT_FALSE(is_read(21, 147, 8, 7));
 }

@@ -25,9 +25,8 @@ struct Work {
   void GiveTo(cudaStream_t stream) { ASSERT_EQ(cudaLaunchHostFunc(stream, Run, this), cudaSuccess); }
   static void Run(void* data) {
     Work& work = *static_cast<Work*>(data);
-    for (int i = 0; i < work.milliseconds && !work.is_let_go; ++i) {
+    for (int i = 0; i < work.milliseconds && !work.is_let_go; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
     work.is_done = true;
   }
 

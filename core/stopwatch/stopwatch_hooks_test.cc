@@ -136,9 +136,8 @@ TEST_F(StopwatchTest, ArrivalsAtCollectiveMeasurementsAreKeptUntilTaken) {
   EXPECT_EQ(taken[0].name, "allreduce");
   // Three at most, of whole iterations.
   std::vector<std::pair<int64_t, int64_t>> arrivals;
-  for (const StopwatchArrivals::Arrival& arrival : taken[0].arrivals) {
+  for (const StopwatchArrivals::Arrival& arrival : taken[0].arrivals)
     arrivals.emplace_back(arrival.iteration, (arrival.nanoseconds - static_cast<int64_t>(start)) / 1'000'000);
-  }
   EXPECT_THAT(arrivals, ElementsAre(std::pair(2, 34), std::pair(2, 35), std::pair(3, 46)));
   EXPECT_THAT(stopwatch_.TakeArrivals(), ElementsAre());
   // The latest arrivals are kept where one iteration has more.

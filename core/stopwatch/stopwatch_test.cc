@@ -132,9 +132,8 @@ TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
         }
         return name == "e" ? 0 : inclusive;
       };
-      for (uint32_t left = iteration == 0 ? 1 : random() % 5; left > 0; --left) {
+      for (uint32_t left = iteration == 0 ? 1 : random() % 5; left > 0; --left)
         random() % 2 == 0 ? (void)measure("") : std::thread([&] { measure(""); }).join();
-      }
       stopwatch_.FinishIter();
       const int64_t duration = Now() - std::exchange(last_end, Now());
       if (!is_measured) continue;

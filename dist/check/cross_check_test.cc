@@ -118,9 +118,8 @@ TEST(CrossCheck, OfAnyRanksEachCheckSaysWhatTheDefinitionSays) {
       std::vector<int> missing;
       std::copy_if(of.begin(), of.end(), std::back_inserter(missing), has_problem);
       EXPECT_THAT(verdict.missing_ranks(), ElementsAreArray(missing)) << verdict.DebugString();
-      for (const int rank : missing) {
+      for (const int rank : missing)
         EXPECT_THAT(verdict.reason(), HasSubstr(absl::StrCat("rank ", rank, " (node", rank, "): no copy")));
-      }
       EXPECT_EQ(verdict.atol(), tolerance == 1);
       EXPECT_EQ(verdict.rtol(), tolerance == 2);
       EXPECT_EQ(verdict.iteration(), kCheckedIteration);
@@ -346,9 +345,8 @@ TEST_F(CrossCheckReferenceTest, AllRanksKnowWhatDiffersFirstOnWhichOfThem) {
       EXPECT_EQ(verdict.outcome(), outcomes.at(mine));
       EXPECT_EQ(verdict.rank(), rank);
       EXPECT_EQ(verdict.host(), HostOf(rank));
-      for (const FirstDifference& difference : verdict.differences()) {
+      for (const FirstDifference& difference : verdict.differences())
         EXPECT_THAT(difference.hosts(), testing::ElementsAre(HostOf(rank)));
-      }
       const bool any_differs = num_different > 0;
       EXPECT_EQ(verdict.tensor(), outcomes.at(mine) == DIFFERENT ? mine : "");
       EXPECT_EQ(verdict.reason(), mine == "?" ? "no copy" : "");

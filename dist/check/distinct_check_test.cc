@@ -63,9 +63,8 @@ std::vector<CrossCheckVerdict> CheckAll(const std::vector<Rank>& ranks, const st
 CrossCheckVerdict Check(const std::vector<Rank>& ranks, const std::vector<int64_t>& groups,
                         const std::string& unmatched = "") {
   const std::vector<CrossCheckVerdict> verdicts = CheckAll(ranks, groups, unmatched);
-  for (const CrossCheckVerdict& verdict : verdicts) {
+  for (const CrossCheckVerdict& verdict : verdicts)
     EXPECT_EQ(verdict.SerializeAsString(), verdicts[0].SerializeAsString());
-  }
   return verdicts[0];
 }
 
@@ -156,9 +155,8 @@ TEST(DistinctCheck, OfAnyRanksTheVerdictIsThatOfTheDefinition) {
     EXPECT_THAT(verdict.shape(), ElementsAreArray(shape));
     EXPECT_THAT(verdict.culprit_ranks(), ElementsAreArray(culprits));
     ASSERT_EQ(verdict.culprit_hosts_size(), verdict.culprit_ranks_size());
-    for (size_t i = 0; i < culprits.size(); ++i) {
+    for (size_t i = 0; i < culprits.size(); ++i)
       EXPECT_EQ(verdict.culprit_hosts(static_cast<int>(i)), absl::StrCat("node", culprits[i]));
-    }
   }
 }
 

@@ -52,9 +52,7 @@ inline void OnRanks(int size, const std::function<void(int rank, Communicator& r
   for (int rank = 0; rank < size; ++rank) hosts.push_back(HostOf(rank));
   const auto ranks = CreateSimulatedCommunicators(hosts);
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < size; ++rank) {
-    threads.emplace_back([&, rank] { part(rank, *ranks[rank]); });
-  }
+  for (int rank = 0; rank < size; ++rank) threads.emplace_back([&, rank] { part(rank, *ranks[rank]); });
   for (std::thread& thread : threads) thread.join();
 }
 

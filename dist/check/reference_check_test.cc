@@ -104,9 +104,8 @@ TEST_F(ReferenceCheckTest, OfAnyChangesTheVerdictIsThatOfTheDefinition) {
     const bool reference_has_gradients = one_in(2);
     const bool has_gradients = one_in(4) ? !reference_has_gradients : reference_has_gradients;
     std::map<std::string, Change> changes;
-    for (const std::string& path : order) {
+    for (const std::string& path : order)
       changes[path] = one_in(2) ? Change::kNone : static_cast<Change>(random() % 8);
-    }
 
     // NaN on both sides is no difference.
     const std::vector<float> elements = {1, 2, 4}, with_nan = {std::nanf(""), 2, 4};

@@ -99,9 +99,8 @@ TEST(ReplicaCheck, OfAnyRanksTheVerdictIsThatOfTheDefinition) {
     std::vector<int> problems;
     const bool any_differ = !one_in(3), nothing = one_in(20);
     for (int rank = 0; rank < size; ++rank) {
-      for (const char* const path : {"weights", "text"}) {
+      for (const char* const path : {"weights", "text"})
         has[rank][path] = any_differ && one_in(3) ? static_cast<int>(random() % 3) : 0;
-      }
       const std::string& text = texts[has[rank]["text"]];
       tensors[rank] = {
           {"weights",
@@ -324,17 +323,15 @@ TEST(ReplicaCheck, WithAToleranceThoseThatNobodyOfAMajorityAgreesWithAreNamed) {
     EXPECT_THAT(verdict.culprit_ranks(), ElementsAreArray(culprits)) << verdict.DebugString();
     EXPECT_EQ(verdict.has_majority(), !culprits.empty()) << verdict.DebugString();
     std::set<int> shown;
-    for (const FirstDifference& difference : verdict.differences()) {
+    for (const FirstDifference& difference : verdict.differences())
       shown.insert(difference.ranks().begin(), difference.ranks().end());
-    }
     EXPECT_EQ(shown.empty(), all_agree);
     for (const FirstDifference& difference : verdict.differences()) {
       EXPECT_THAT(difference.index(), ElementsAre(87, 200));
       // Bits are told of the first element that has others.
       EXPECT_EQ(difference.has_ulp_distance(), biases.size() % 2 == 1);
-      for (const int rank : difference.ranks()) {
+      for (const int rank : difference.ranks())
         EXPECT_EQ(difference.value(), Shortest(static_cast<float>(biases[rank])));
-      }
       EXPECT_FALSE(agree(std::stod(difference.value()), std::stod(difference.expected())));
     }
     if (all_agree) {

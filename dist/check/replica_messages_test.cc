@@ -129,9 +129,8 @@ TEST(ReplicaCheck, AnnouncesFiftyBytesWhateverTheNumberOfTensors) {
   auto ranks = CreateSimulatedCommunicators({"a", "b"});
   const ReplicaModel model;
   std::vector<NamedTensor> tensors;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 1000; ++i)
     tensors.push_back({"tensor" + std::to_string(i), {TensorView(model.bias.data(), {1}), nullptr}});
-  }
   ReplicaCheck(std::move(ranks[1]), milliseconds(1)).Run(1'000'000, tensors);
   const auto announcement = ranks[0]->Receive(1, 0, Deadline::Now()).value();
   EXPECT_LE(announcement.size(), 50u);

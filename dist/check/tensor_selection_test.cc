@@ -39,9 +39,8 @@ TEST(TensorSelection, GradientsHaveNamesOfTheirOwn) {
   const Value grads = ValueMap{{"v", leaf}, {"w", leaf}};
   const auto names = [&tensors](const Value* gradients) {
     std::vector<std::string> names;
-    for (const NamedTensor& tensor : ListTensorsAndGrads(tensors, gradients, {"grads.w", "w"}, {"w", "v"})) {
+    for (const NamedTensor& tensor : ListTensorsAndGrads(tensors, gradients, {"grads.w", "w"}, {"w", "v"}))
       names.push_back(tensor.path);
-    }
     return names;
   };
   EXPECT_THAT(names(nullptr), ElementsAre("grads.w", "w"));

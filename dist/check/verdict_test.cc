@@ -67,9 +67,8 @@ TEST(FindFirst, IsTheWorstAndOfThoseTheFirstTensorAndTheLowestRank) {
       EXPECT_EQ(verdict.first_tensor(), first_ranks.empty() ? "" : worst.tensor());
       EXPECT_EQ(verdict.num_first_ranks(), first_ranks.size());
       EXPECT_EQ(verdict.first_ranks_size(), std::min<size_t>(first_ranks.size(), 16));
-      for (const int rank : verdict.first_ranks()) {
+      for (const int rank : verdict.first_ranks())
         EXPECT_EQ(std::count(first_ranks.begin(), first_ranks.end(), rank), 1);
-      }
       EXPECT_EQ(verdict.num_different_ranks(), num_different);
       EXPECT_EQ(verdict.num_ranks(), verdicts.size());
     }
@@ -89,9 +88,8 @@ TEST(FormatKinds, CountsEachAndSaysWhereOnlyTheUpdateCanBeIt) {
     CrossCheckVerdict verdict;
     std::string expected;
     for (size_t i = kinds.size(); i-- > 0;) {
-      for (int tensor = 0; state[i] > 0 && tensor < 2; ++tensor) {
+      for (int tensor = 0; state[i] > 0 && tensor < 2; ++tensor)
         CountKind(kinds[i].first, state[i] == 2 && tensor == 1, *verdict.mutable_kinds());
-      }
       const std::string text = kinds[i].second + (state[i] == 2 ? " 1 of 2" : " 0 of 2");
       if (state[i] > 0) expected = text + (expected.empty() ? "" : ", ") + expected;
     }
@@ -188,9 +186,8 @@ TEST(FormatVerdict, SaysWhatWasFoundWhereAndByWhom) {
        "distinct tensors are THE SAME: rank 0 (a), rank 1 (b)"},
       {"iteration: 1 mode: REPLICAS outcome: NOT_COMPARED reason: 'nothing\\nat all'",
        "replicas NOT COMPARED: nothing\\nat all"}};
-  for (const auto& [verdict, text] : cases) {
+  for (const auto& [verdict, text] : cases)
     EXPECT_EQ(FormatVerdict(Verdict(verdict)), "iteration 1: " + text + "\n") << verdict;
-  }
 }
 
 TEST(FormatVerdict, NamesEightCulpritsAndCountsThem) {

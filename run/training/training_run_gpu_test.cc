@@ -106,9 +106,8 @@ class TrainingRunOnDevice : public ::testing::Test {
   std::vector<CrossCheckVerdict> Verdicts() const {
     std::vector<CrossCheckVerdict> verdicts;
     const std::string lines = *ReadFile(RankDirectory(dir_, Rank()) + "/cross_check.jsonl");
-    for (const absl::string_view line : absl::StrSplit(lines, '\n', absl::SkipEmpty())) {
+    for (const absl::string_view line : absl::StrSplit(lines, '\n', absl::SkipEmpty()))
       verdicts.push_back(ParseVerdict(std::string(line)).value());
-    }
     return verdicts;
   }
 

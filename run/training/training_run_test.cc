@@ -321,9 +321,8 @@ TEST_F(TrainingRunTest, WhereRankZeroIsLateAllRanksAbortTogetherOrNone) {
   // Iteration 0: rank 0 finds the others gone, and all equal. 1: the same, and a difference. 2: all are
   // there.
   for (int iteration = 0; iteration < 2; ++iteration) {
-    for (int rank = 1; Rank() == 0 && rank < TestRanks().size(); ++rank) {
+    for (int rank = 1; Rank() == 0 && rank < TestRanks().size(); ++rank)
       ASSERT_TRUE(TestRanks().Receive(rank, 7, deadline).ok());
-    }
     Train(*run, Rank() == 1 && iteration == 1 ? 2 : 1);
     if (Rank() != 0) {
       ASSERT_TRUE(TestRanks().Post(0, 7, "").ok());
@@ -381,9 +380,8 @@ TEST_F(TrainingRunTest, TablesComeWhileTheTrainingGoesOnAndGoWhereTheProgramWant
     return;
   }
   // Every table is of all ranks at the end of the same iteration.
-  for (const int iterations : {2, 4, 6}) {
+  for (const int iterations : {2, 4, 6})
     EXPECT_THAT(output, HasSubstr("3 of 3 ranks, " + std::to_string(iterations) + " measured iterations"));
-  }
   EXPECT_THAT(output,
               ::testing::ContainsRegex("arrival at   ranks  iterations[^\n]*\n +allreduce +3 +40-45"));
   EXPECT_THAT(output, HasSubstr("of 6, "));

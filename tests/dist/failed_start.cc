@@ -26,9 +26,8 @@ std::string FileOf(int rank) { return absl::StrCat(std::getenv("TEST_TMPDIR"), "
 bool AwaitOthers() {
   for (int tries = 0; tries < 600; ++tries) {
     bool all = true;
-    for (int rank = 0; rank < kNumRanks; ++rank) {
+    for (int rank = 0; rank < kNumRanks; ++rank)
       all = all && (rank == kVictim || std::filesystem::exists(FileOf(rank)));
-    }
     if (all) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }

@@ -45,9 +45,8 @@ std::set<std::string> OurLines() {
   }
   sqlite3_close(database);
   for (const EnumTable& table : EnumTables()) {
-    for (const EnumTable::Row& row : table.rows) {
+    for (const EnumTable::Row& row : table.rows)
       lines.insert(std::string(table.name) + " " + std::to_string(row.id) + " " + row.name + " " + row.label);
-    }
   }
   return lines;
 }
