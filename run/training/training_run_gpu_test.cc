@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/file.h"
@@ -131,21 +132,13 @@ class TrainingRunOnDevice : public ::testing::Test {
 TEST_F(TrainingRunOnDevice, OnceTheUniqueIdIsHandedOutNoMessageTravelsUnlessRanksDiffer) {
   has_shards_ = true;
   changes_ = false;
-  config_.mutable_hang()->set_after_seconds(300);
-  config_.mutable_stopwatch()->set_print_every_n_iters(2);
-  config_.mutable_dump()->mutable_iterations()->set_every(2);
-  config_.mutable_dump()->set_format_for_all(DumpConfig::FORMAT_BINARY);
-  auto& check = *config_.mutable_cross_check();
-  DeviceMesh& mesh = *config_.add_mesh();
-  for (const auto& [name, size] : {std::pair("replica", 2), std::pair("shard", NumShards())}) {
-    MeshAxis& axis = *mesh.add_axes();
-    axis.set_name(name);
-    axis.set_size(size);
-  }
-  auto& shards = *check.add_sharded();
-  shards.add_paths("shard");
-  shards.add_along("shard");
-  check.add_distinct("batch");
+  const std::string more = absl::StrCat(
+      "hang { after_seconds: 300 } stopwatch { print_every_n_iters: 2 } "
+      "dump { iterations { every: 2 } format_for_all: FORMAT_BINARY } "
+      "cross_check { sharded { paths: 'shard' along: 'shard' } distinct: 'batch' } "
+      "mesh { axes { name: 'replica' size: 2 } axes { name: 'shard' size: ",
+      NumShards(), " } }");
+  ASSERT_TRUE(google::protobuf::TextFormat::MergeFromString(more, &config_)) << more;
   const auto train = [&](int64_t num_iterations) {
     for (int64_t i = 0; i < num_iterations; ++i) {
       { OTT_STOPWATCH_SCOPE("forward"); }
@@ -167,6 +160,7 @@ TEST_F(TrainingRunOnDevice, OnceTheUniqueIdIsHandedOutNoMessageTravelsUnlessRank
   EXPECT_TRUE(run_->diverged());
   run_.reset();
   // The same training, compared with what was dumped, but for the iteration that differed.
+  CrossCheckConfig& check = *config_.mutable_cross_check();
   check.set_reference_run(dir_);
   check.clear_iterations();
   check.mutable_iterations()->add_list(0);

@@ -47,11 +47,9 @@ class TrainingRunTest : public ::testing::Test {
  protected:
   // The same directory on all ranks, which rank 0 makes anew.
   TrainingRunTest() : dir_(std::string(std::getenv("TEST_TMPDIR")) + "/run") {
-    config_.set_run_dir(dir_);
+    Configure("stopwatch {} dump { iterations { every: 2 } } cross_check { iterations { list: 1 } }");
     config_.set_timeout_seconds(20);
-    config_.mutable_stopwatch();
-    config_.mutable_dump()->mutable_iterations()->set_every(2);
-    config_.mutable_cross_check()->mutable_iterations()->add_list(1);
+    config_.set_run_dir(dir_);
     if (Rank() == 0) std::filesystem::remove_all(dir_);
     Meet();
   }
@@ -59,6 +57,9 @@ class TrainingRunTest : public ::testing::Test {
   static int Rank() { return TestRanks().rank(); }
   static void Meet() { ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok()); }
   std::string MyDirectory() const { return RankDirectory(dir_, Rank()); }
+  void Configure(const std::string& more) {
+    ASSERT_TRUE(google::protobuf::TextFormat::MergeFromString(more, &config_)) << more;
+  }
 
   std::unique_ptr<TrainingRun> Start() { return TrainingRun::Start(TestRanks(), config_).value(); }
 
@@ -194,8 +195,7 @@ TEST_F(TrainingRunTest, ARestartWritesBesideTheRunThatIsThereAndAResumedRunGoesO
       MyDirectory() + "/trace.json",   MyDirectory() + "/trace_2.json",
       MyDirectory() + "/torch.json",   MyDirectory() + "/torch_2.json",
       MyDirectory() + "/stacks.txt",   ClusterStatsPath(dir_)};
-  config_.mutable_profile()->set_active(1);
-  config_.mutable_op_log();
+  Configure("profile { active: 1 } op_log {}");
   for (const int64_t start_iteration : {0, 2, 4, 0}) {
     config_.set_start_iteration(start_iteration);
     const auto run = Start();
@@ -243,12 +243,8 @@ TEST_F(TrainingRunTest, DumpsLeaveOutWhatTheLatestStartOfTheReferenceHas) {
 }
 
 TEST_F(TrainingRunTest, WhatARunEnabledIsOffAgainAfterItAndTheNextLeavesAllFilesOfEachRank) {
-  config_.mutable_stopwatch()->set_print_every_n_iters(1);
-  if (internal::NvtxStatus().ok()) {
-    config_.mutable_op_ranges();
-    config_.mutable_nvtx();
-  }
-  config_.mutable_profile()->set_active(1);
+  Configure("stopwatch { print_every_n_iters: 1 } profile { active: 1 }");
+  if (internal::NvtxStatus().ok()) Configure("op_ranges {} nvtx {}");
   auto run = Start();
   Train(*run);
   // Without Finish(), and with a gather on its way.
@@ -313,9 +309,7 @@ TEST_F(TrainingRunTest, AConfigurationAndAHelperOfOneRankAreAnErrorOnAll) {
 
 TEST_F(TrainingRunTest, WhereRankZeroIsLateAllRanksAbortTogetherOrNone) {
   const Deadline deadline = Deadline::After(std::chrono::seconds(60));
-  config_.set_timeout_seconds(2);
-  config_.mutable_cross_check()->set_abort_on_divergence(true);
-  config_.mutable_cross_check()->mutable_iterations()->set_every(1);
+  Configure("timeout_seconds: 2 cross_check { abort_on_divergence: true iterations { every: 1 } }");
   config_.clear_dump();
   const auto run = Start();
   // Iteration 0: rank 0 finds the others gone, and all equal. 1: the same, and a difference. 2: all are
@@ -354,9 +348,7 @@ TEST_F(TrainingRunTest, DivergenceIsToldToTheProgramOnAllRanks) {
 }
 
 TEST_F(TrainingRunTest, TablesComeWhileTheTrainingGoesOnAndGoWhereTheProgramWants) {
-  config_.mutable_stopwatch()->set_print_every_n_iters(2);
-  config_.mutable_stopwatch()->add_collective_measurements("allreduce");
-  config_.set_start_iteration(40);
+  Configure("stopwatch { print_every_n_iters: 2 collective_measurements: 'allreduce' } start_iteration: 40");
   const auto run = Start();
   ::testing::internal::CaptureStdout();
   std::string output;
@@ -421,15 +413,11 @@ TEST_F(TrainingRunTest, ADumpThatCannotBeWrittenIsAnErrorOfFinishAlone) {
 }
 
 TEST_F(TrainingRunTest, IterationsAreKeptSuchThatTheirReplayTakesWhatWasMeasured) {
-  config_.mutable_stopwatch()->add_collective_measurements("allreduce");
   // Each rank is a stage of a pipeline, and the last does more by design.
-  MeshAxis& stages = *config_.add_mesh()->add_axes();
-  stages.set_name("stage");
-  stages.set_size(TestRanks().size());
-  config_.mutable_stopwatch()->add_work_differs_along("stage");
-  CollectiveGroups& all = *config_.mutable_stopwatch()->add_collective_groups();
-  all.add_measurements("allreduce");
-  all.add_along("stage");
+  Configure(absl::StrCat("mesh { axes { name: 'stage' size: ", TestRanks().size(), " } }"));
+  Configure(
+      "stopwatch { collective_measurements: 'allreduce' work_differs_along: 'stage' "
+      "collective_groups { measurements: 'allreduce' along: 'stage' } }");
   const auto run = Start();
   ::testing::internal::CaptureStdout();
   constexpr int kBlocks = 3;
