@@ -47,6 +47,9 @@ TEST(Image, WhatIsNotFiniteDoesNotVaryOrOverflowsHasPixelsToo) {
   ExpectImage<float>({NAN, INFINITY}, {0, 255}, std::nan(""), std::nan(""));
   ExpectImage<double>({-1e308, 0, 1e308}, {0, 0, 0}, -1e308, 1e308);
   ExpectImage<double>({0, 5e-324, 1e-323}, {0, 255, 255}, 0., 1e-323);
+  // 255 times a quotient that is rounded is less than the whole.
+  ExpectImage<float>({0, 47, 141}, {0, 84, 254}, 0., 141.);
+  ExpectImage<double>({0, 11, 55}, {0, 50, 254}, 0., 55.);
   using Limits = std::numeric_limits<int64_t>;
   ExpectImage<int64_t>({Limits::min(), 0, Limits::max()}, {0, 127, 255}, Limits::min(), Limits::max());
   for (const uint64_t most : {uint64_t{1} << 63, std::numeric_limits<uint64_t>::max()})
@@ -62,6 +65,12 @@ TEST(Image, ShapesAndDTypesThatAreNoImagesAreErrors) {
   const std::complex<float> complex = 1;
   EXPECT_EQ(MakeImage(TensorView(&complex, {1, 1}), DumpFormat::kImageI).status().code(),
             absl::StatusCode::kUnimplemented);
+}
+
+TEST(Image, PixelsAreInTheOrderOfTheShapeHoweverTheTensorLies) {
+  const float columns[] = {0, 2, 1, 3};
+  const TensorView view(columns, DType::kFloat32, {2, 2}, {1, 2});
+  EXPECT_THAT(PixelsOf(MakeImage(view, DumpFormat::kImageI).value()), ElementsAre(0, 85, 170, 255));
 }
 
 TEST(Image, PngReadsBackInTheTensorsChannelOrder) {
