@@ -27,9 +27,9 @@ else:
 
 
 def keep_from_being_compiled() -> None:
-    """Until 2.2, torch.compile() compiles what is called between graphs, this package included."""
+    """In 2.0 and 2.1, torch.compile() compiles what is called between graphs, this package included, which does not end."""
     skipped = sys.modules.get("torch._dynamo.skipfiles")
-    if not hasattr(skipped, "add") or skipped.check(OWN_FOLDERS[1] + "/torch/_hooks.py"):
+    if not hasattr(skipped, "FILENAME_ALLOWLIST") or skipped.check(OWN_FOLDERS[1] + "/torch/_hooks.py"):
         return
     # It goes on to compile the files of these functions, which may be observed.
     functions = (torch.nn.Sequential.__init__, torch.set_rng_state)
@@ -67,22 +67,6 @@ def is_abstract(tensor: Any) -> bool:
     """Returns True for a tensor without numbers: on the meta device, or a fake one, as estimates of memory and of operations use."""
     fake = sys.modules.get("torch._subclasses.fake_tensor")
     return isinstance(tensor, torch.Tensor) and (tensor.is_meta or (fake is not None and isinstance(tensor, fake.FakeTensor)))
-
-
-# The code of what PyTorch puts around step(), which calls hooks; in 1.13 it knows none of all optimizers.
-optimizer_module = sys.modules["torch.optim.optimizer"]  # torch.optim hides it
-HAS_STEP_HOOKS = hasattr(optimizer_module, "register_optimizer_step_pre_hook")
-_CALLS_HOOKS = torch.optim.Optimizer.profile_hook_step.__code__.co_consts if HAS_STEP_HOOKS else ()
-
-
-def lacks_step_hooks(optimizers: type) -> bool:
-    """Returns True if step() calls no hooks, and never will: in 1.13, and until 2.2 once torch.compile() was called."""
-    step: Any = optimizers.step
-    if not getattr(step, "hooked", False):
-        return False
-    while step is not None and getattr(step, "__code__", None) not in _CALLS_HOOKS:
-        step = getattr(step, "__wrapped__", None)
-    return step is None
 
 
 # Arguments of a module's hook with which it is called for a forward pass that raises, too: from 2.1 on.
@@ -326,10 +310,3 @@ class WeakIds:
     def __contains__(self, item: Any) -> bool:
         reference = self._references.get(id(item))
         return reference is not None and reference() is item
-
-
-def classes_of(base: type) -> Iterator[type]:
-    """The classes that derive from it, those of others after these."""
-    for derived in base.__subclasses__():
-        yield derived
-        yield from classes_of(derived)

@@ -26,6 +26,7 @@ from ._sound_training import parameters_of
 from ._spawn import SpawnedRank
 from ._stacks import write as write_stacks
 from ._state import Models
+from ._step_hooks import StepHooks
 from ._steps import Steps
 from ._tensors import Tensors
 from ._traces import Traces
@@ -48,6 +49,7 @@ class Observer:
         self._directory = os.getcwd()  # in which the run lies, though the program changes to another one
         self._thread: Optional[int] = None
         self._patches = _hooks.Patches(self.fail)
+        self._step_hooks = StepHooks(self._patches, self._begin_step, self._end_step)
         self._said: List[str] = []
         self._run: Optional[TrainingRun] = None
         self._failed = False
@@ -119,12 +121,7 @@ class Observer:
         self._watch_modules()
         patches.add(self._unwatch_modules)
         patches.wrap(torch.autograd, "backward", self._backward)
-        # Older versions know no hooks of all optimizers.
-        if _hooks.HAS_STEP_HOOKS:
-            before = _hooks.optimizer_module.register_optimizer_step_pre_hook(self._before_step)
-            after = _hooks.optimizer_module.register_optimizer_step_post_hook(self._after_step)
-            patches.add(before.remove)
-            patches.add(after.remove)
+        self._step_hooks.install()
         patches.wrap(torch.optim.Optimizer, "__init__", self._make_optimizer)
         patches.wrap(torch, "compile", self._compile)
         clip = sys.modules["torch.nn.utils.clip_grad"]
@@ -187,24 +184,19 @@ class Observer:
     def observe_optimizer(self, optimizer: Any) -> None:
         """Needed where an optimizer was made before install(), and PyTorch has no hooks of all optimizers."""
         self.models.add_optimizer(optimizer)
-        self._watch_steps(type(optimizer))
+        self._step_hooks.watch(type(optimizer))
 
     def _make_optimizer(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(optimizer, *args, **kwargs)
         self.sound.makes_optimizer(optimizer)
-        self._watch_steps(type(optimizer))
+        self._step_hooks.watch(type(optimizer))
         return result
-
-    def _watch_steps(self, optimizers: type) -> None:
-        if _hooks.lacks_step_hooks(optimizers):
-            self._patches.wrap(optimizers, "step", self._step)
 
     def _compile(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         self.sound.compiles = True  # what it traces must have no hooks of ours
         result = original(*args, **kwargs)
         _hooks.keep_from_being_compiled()
-        for optimizers in _hooks.classes_of(torch.optim.Optimizer):
-            self._watch_steps(optimizers)
+        self._step_hooks.watch_all()
         return result
 
     # Its beginning and its end.
@@ -496,22 +488,6 @@ class Observer:
         self.tensors.add_norm(norm, parameters)
 
     # Optimizers.
-
-    def _step(self, original: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        self._before_step(optimizer, args, kwargs)
-        result = original(optimizer, *args, **kwargs)
-        self._after_step(optimizer, args, kwargs)
-        return result
-
-    def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not _hooks.is_compiling():
-            # PyTorch gives the optimizer among the arguments.
-            has_closure = any(callable(item) and item is not optimizer for item in (*args, kwargs.get("closure")))
-            self._begin_step(optimizer, has_closure, sys._getframe(1))
-
-    def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not _hooks.is_compiling():
-            self._end_step(optimizer)
 
     @_hooks.guarded
     def _begin_step(self, optimizer: Any, has_closure: bool, frame: Any) -> None:
