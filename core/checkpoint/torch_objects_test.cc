@@ -155,7 +155,7 @@ TEST(TorchObjects, ObjectsThatAreKnownAreTheirValuesAndOthersSayTheirClass) {
        "'': a tensor of [2, 2] int16 at element 0 reaches out of its storage of 2 bytes"}};
   for (const auto& [pickle, expected] : rows) {
     EXPECT_EQ(Unpickled(pickle), expected);
-    // Of damaged ones something is said, too.
+    // A damaged one is refused with a reason, or read as something.
     for (size_t at = 0; at < pickle.size(); ++at) {
       for (const char other : {'N', ')', '}', ']', '\x88', '\1'}) {
         std::string damaged = pickle;

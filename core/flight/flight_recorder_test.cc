@@ -481,7 +481,7 @@ TEST_F(FlightRecorderTest, AFileCutAnywhereIsAnError) {
       ASSERT_EQ(status.message(), "truncated at byte " + std::to_string(size));
     }
   }
-  // Of one of which a byte is damaged something is said, too.
+  // A record of which a byte is damaged is read, or refused with a reason.
   for (size_t at = 0; at < internal::kFlightEventsOffset; ++at) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(~damaged[at]);

@@ -158,7 +158,7 @@ class UnusualTest(ObservedTestCase):
         self.check_sound("compiled_late", train, 9, forward=9)
 
     def test_steps_are_seen_whose_hooks_were_taken_away(self):
-        # As torch.compile() of PyTorch 2.0 to 2.2 does with all optimizers.
+        # torch.compile() of PyTorch 2.0 to 2.2 leaves all optimizers so.
         class Hookless(torch.optim.SGD):
             def step(self):
                 with torch.no_grad():
