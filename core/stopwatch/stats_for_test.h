@@ -9,7 +9,7 @@
 
 namespace ott {
 
-// Without what gives them exactly.
+// Intervals that all take so long; the fields that hold their sums exactly are not set.
 inline Statistics AlikeForTest(int64_t count, double seconds) {
   Statistics statistics;
   statistics.set_count(count);

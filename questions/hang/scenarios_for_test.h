@@ -275,7 +275,7 @@ a=01234 | root:a#4c root:a#5 | a#4c a#5 | a#4c a#5 | a#4c a#5 | a#4c mean:a#5
 a=0123 | root:a#4 root:a#5 | a#4c a#5 | a#4c a#5 | a#4c a#5
   HANGING DIFFERENT_OPERATION 0
   says #4
-# What was left out shifts the iterations of all that follows.
+# A rank that left out a call is an iteration ahead from then on.
 a=012 | a#1/1c a#2/2c a#3/3c a#4/4 | a#1/1c a#2/2c a#3/3c a#4/4 | a#1/1c a#2/3c a#3/4c
   HANGING DIFFERENT_ITERATIONS 2
   says rank 2 in iteration 3 called #2 of group a, which ranks 0, 1 in iteration 2 called: there it left out one
@@ -345,7 +345,7 @@ a=0123.411 | a#412 | a#412 | | unread
 a=01 b=23 | a#1 | | b#1 | unplaced
   HANGING NEVER_CAME 1; unknown 3
   note others wait for rank 3, and where it is in that group is not recorded
-# Where nobody waits for long.
+# Nobody waits for long.
 | | | 
   HANGING OUTSIDE
   says everybody waits for what is outside of the job: ranks 0-2 are in "data" since 100 s

@@ -27,11 +27,11 @@ else:
 
 
 def keep_from_being_compiled() -> None:
-    """In 2.0 and 2.1, torch.compile() compiles what is called between graphs, this package included, which does not end."""
+    """Needed after torch.compile(): in 2.0 and 2.1 it compiles what is called between graphs, and of this package it comes to no end."""
     skipped = sys.modules.get("torch._dynamo.skipfiles")
     if not hasattr(skipped, "FILENAME_ALLOWLIST") or skipped.check(OWN_FOLDERS[1] + "/torch/_hooks.py"):
         return
-    # It goes on to compile the files of these functions, which may be observed.
+    # The files of these functions are compiled in any case. If they are observed, that is a file of this package.
     functions = (torch.nn.Sequential.__init__, torch.set_rng_state)
     skipped.FILENAME_ALLOWLIST.difference_update(f.__code__.co_filename for f in functions)
     skipped.FILENAME_ALLOWLIST.update(inspect.unwrap(f).__code__.co_filename for f in functions)
@@ -273,7 +273,7 @@ def local(tensor: Any) -> Any:
     held = tensor.to_local() if is_sharded(tensor) else tensor
     if hasattr(held, "trigger_wait"):  # AsyncCollectiveTensor, as functional collectives return
         waited = held.trigger_wait()
-        held = held.elem if waited is held else waited  # which is so until 2.2
+        held = held.elem if waited is held else waited  # until 2.2 it returns the wrapper itself
     functions, dispatch = (getattr(type(held), name, None) for name in ("__torch_function__", "__torch_dispatch__"))
     is_plain = type(held) is torch.Tensor or functions is torch._C._disabled_torch_function_impl
     # A class that dispatches by itself may have no memory of its own, so its tensors stay as they are.
