@@ -24,6 +24,9 @@ TEST(Config, AnErrorNamesFileLineAndColumn) {
   EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(config.status().message()), HasSubstr(path + ":3:24: "));
   EXPECT_THAT(std::string(config.status().message()), HasSubstr("num_warmup_iterations"));
+  EXPECT_THAT(std::string(LoadConfig(FileWith("run_dir: '\\q'\nstopwatch { x: 1 }")).status().message()),
+              HasSubstr("config.textproto:1:12: "))
+      << "the first of two errors";
 }
 
 TEST(Config, AFileThatCannotBeReadIsNamed) {
@@ -36,9 +39,12 @@ TEST(Config, ComesFromTheEnvironmentWhoseRunDirectoryReplacesThatOfTheFile) {
   for (const char* const run_dir : {static_cast<const char*>(nullptr), "", "out/environment"}) {
     unsetenv("OTT_RUN_DIR");
     if (run_dir != nullptr) setenv("OTT_RUN_DIR", run_dir, 1);
-    unsetenv("OTT_CONFIG");
-    EXPECT_FALSE(LoadConfigFromEnvironment().value().has_stopwatch());
-    EXPECT_EQ(LoadConfigFromEnvironment()->run_dir(), "");
+    for (const bool is_set : {false, true}) {
+      is_set ? setenv("OTT_CONFIG", "", 1) : unsetenv("OTT_CONFIG");
+      EXPECT_EQ(LoadConfigFromEnvironment()->DebugString(), "");
+    }
+    setenv("OTT_CONFIG", "/none", 1);
+    EXPECT_TRUE(absl::IsNotFound(LoadConfigFromEnvironment().status()));
     setenv("OTT_CONFIG", FileWith("run_dir: 'out/file' stopwatch {}").c_str(), 1);
     EXPECT_TRUE(LoadConfigFromEnvironment().value().has_stopwatch());
     const bool replaces = run_dir != nullptr && *run_dir != '\0';

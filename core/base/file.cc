@@ -160,10 +160,8 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) 
   std::vector<std::string> names;
   if (g_far_files != nullptr) names = g_far_files->List(path);
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
-       entry.increment(error)) {
+  for (std::filesystem::directory_iterator entry(path, error), end; entry != end; entry.increment(error))
     names.push_back(entry->path().filename().string());
-  }
   if (error && FarKindOf(path) != FarFiles::Kind::kDirectory) {
     return absl::NotFoundError(absl::StrCat(path, ": cannot be listed: ", error.message()));
   }

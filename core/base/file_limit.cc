@@ -31,7 +31,7 @@ FileLimitIsAnError::~FileLimitIsAnError() {
   const sigset_t signals = TheSignal();
   // The kernel sends it to the thread that wrote.
   const timespec at_once = {};
-  if (!was_pending_ && IsPending()) sigtimedwait(&signals, nullptr, &at_once);
+  if (!was_pending_) sigtimedwait(&signals, nullptr, &at_once);
   pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
   errno = error;
 }

@@ -7,12 +7,16 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/far_files.h"
 
 namespace ott {
 namespace {
@@ -20,6 +24,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;
 
 // An empty directory for one test.
 std::string MakeTestDir() {
@@ -46,13 +52,21 @@ TEST(File, WhatIsWrittenLastIsReadAndMapped) {
     const auto size = static_cast<int64_t>(contents.size());
     EXPECT_EQ(ReadFile(path).value(), contents);
     EXPECT_EQ(ReadFile(path, size).value(), contents);
-    EXPECT_TRUE(absl::IsResourceExhausted(ReadFile(path, size - 1).status()));
+    EXPECT_EQ(ReadFile(path, size - 1).status(),
+              absl::ResourceExhaustedError(absl::StrCat("file: ", size, " bytes, which is more than the ",
+                                                        size - 1, " that it may have")));
     const std::shared_ptr<const MappedFile> file = MappedFile::Open(path).value();
     EXPECT_EQ(std::string(file->data(), file->size()), contents);
     EXPECT_TRUE(AtomicFile::Create("another").ok());
   }
+  // Its holes would take all memory.
+  ASSERT_EQ(truncate(path.c_str(), int64_t{8} << 40), 0);
+  EXPECT_TRUE(absl::IsResourceExhausted(ReadFile(path).status()));
   std::filesystem::current_path(before);
   EXPECT_EQ(ListDir("/proc/self/fd").size(), num_open_files);
+  std::stringstream maps;
+  maps << std::ifstream("/proc/self/maps").rdbuf();
+  EXPECT_THAT(maps.str(), testing::Not(HasSubstr("/file_test_")));
 }
 
 TEST(File, AFileThatIsReplacedIsDescribedAsAnotherOne) {
@@ -73,10 +87,15 @@ TEST(File, IsThereOnlyIfItIsCommitted) {
   const std::string dir = MakeTestDir();
   std::unique_ptr<AtomicFile> file = AtomicFile::Create(dir + "/file").value();
   ASSERT_TRUE(file->Append("contents").ok());
-  EXPECT_NE(access((dir + "/file").c_str(), F_OK), 0);
+  const std::vector<std::string> before = ListDir(dir);
+  EXPECT_THAT(before, ElementsAre(StartsWith(".ott_")));
   ASSERT_TRUE(file->Commit().ok());
-  ASSERT_TRUE(AtomicFile::Create(dir + "/another").value()->Append("contents").ok());
   EXPECT_THAT(ListDir(dir), ElementsAre("file"));
+  // Another process may take its name.
+  std::ofstream(dir + "/" + before.at(0)) << "theirs";
+  file.reset();
+  ASSERT_TRUE(AtomicFile::Create(dir + "/another").value()->Append("contents").ok());
+  EXPECT_THAT(ListDir(dir), UnorderedElementsAre("file", before.at(0)));
 }
 
 TEST(File, WhatAProcessOfTheSameNumberOnAnotherMachineWritesIsLeftAlone) {
@@ -99,7 +118,22 @@ TEST(File, LimitOnFilesIsAnErrorThatSaysWhatToDoAndEndsNothing) {
   rlimit small = original;
   small.rlim_cur = 1 << 20;
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  const absl::Status status = file->Append(std::string(2 << 20, 'x'));
+  absl::Status status;
+  sigset_t limit, pending, blocked, mask_before;
+  sigemptyset(&limit);
+  sigaddset(&limit, SIGXFSZ);
+  const timespec at_once = {};
+  // A signal that waits already goes on waiting.
+  for (const bool waits : {false, true}) {
+    pthread_sigmask(waits ? SIG_BLOCK : SIG_UNBLOCK, &limit, &mask_before);
+    if (waits) raise(SIGXFSZ);
+    status = file->Append(std::string(2 << 20, 'x'));
+    sigpending(&pending);
+    EXPECT_EQ(sigismember(&pending, SIGXFSZ), waits);
+    sigtimedwait(&limit, nullptr, &at_once);
+    pthread_sigmask(SIG_SETMASK, &mask_before, &blocked);
+    EXPECT_EQ(sigismember(&blocked, SIGXFSZ), waits);
+  }
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &original), 0);
   EXPECT_THAT(std::string(status.message()), HasSubstr(dir + "/file: cannot write: File too large"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("choose another directory"));
@@ -153,14 +187,52 @@ TEST(ReadFile, OfAFifoOrADirectoryIsAnErrorAtOnce) {
   }
 }
 
-TEST(ReadFile, OfAHugeSparseFileIsRefused) {
-  const std::string path = ::testing::TempDir() + "/sparse";
-  ASSERT_TRUE(WriteFileAtomically(path, "").ok());
-  ASSERT_EQ(truncate(path.c_str(), int64_t{8} << 40), 0);
-  const absl::Status status = ReadFile(path).status();
-  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(path + ": 8796093022208 bytes, which is more than"));
-  unlink(path.c_str());
+// Has a file and a folder, and a file that is here as well.
+class FarForTest : public FarFiles {
+ public:
+  explicit FarForTest(const std::string& dir) : dir_(dir) { SetFarFiles(this); }
+  ~FarForTest() override { SetFarFiles(nullptr); }
+
+  Kind KindOf(const std::string& path) const override {
+    if (path == dir_ + "/file" || path == dir_ + "/both") return Kind::kFile;
+    return path == dir_ || path == dir_ + "/folder" ? Kind::kDirectory : Kind::kNone;
+  }
+  std::string HostOf(const std::string& path) const override {
+    return KindOf(path) == Kind::kNone ? "" : "node7";
+  }
+  std::vector<std::string> List(const std::string& path) const override {
+    if (path == dir_) return {"both", "file", "folder"};
+    return {};
+  }
+  absl::StatusOr<std::string> Read(const std::string&, int64_t max_bytes) override {
+    return absl::StrCat("far, at most ", max_bytes);
+  }
+
+ private:
+  const std::string dir_;
+};
+
+TEST(FarFiles, AreFoundAndReadWholeUnlessTheyAreHere) {
+  const std::string dir = MakeTestDir(), file = dir + "/file", folder = dir + "/folder", both = dir + "/both";
+  ASSERT_TRUE(WriteFileAtomically(both, "near").ok());
+  {
+    const FarForTest far(dir);
+    for (const std::string& path : {file, folder, both, dir, dir + "/none"}) {
+      EXPECT_EQ(PathExists(path), path != dir + "/none") << path;
+      EXPECT_EQ(IsRegularFile(path), path == file || path == both) << path;
+      EXPECT_EQ(IsDirectory(path), path == folder || path == dir) << path;
+      EXPECT_EQ(ListDirectory(path).ok(), path == folder || path == dir) << path;
+      EXPECT_EQ(FarHostOf(path), path == file || path == folder ? "node7" : "") << path;
+    }
+    EXPECT_THAT(*ListDirectory(dir), ElementsAre("both", "file", "folder"));
+    EXPECT_EQ(*ReadFile(file, 9), "far, at most 9");
+    EXPECT_EQ(*ReadFile(both), "near");
+    EXPECT_TRUE(MappedFile::Open(both).ok());
+    EXPECT_EQ(MappedFile::Open(file).status(),
+              absl::FailedPreconditionError(
+                  file + ": is on node7, and files of its kind are read where they are; ask there"));
+  }
+  EXPECT_FALSE(PathExists(file) || PathExists(folder));
 }
 
 TEST(PathExists, NeverThrows) {

@@ -23,6 +23,7 @@ TEST(IterationSelector, AddsUpFirstEveryListAndRangesWithoutTheirEndsAndSelectsA
   for (const auto& [text, selected] : std::vector<std::pair<std::string, std::vector<int64_t>>>{
            {"", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}},
            {"first: true", {0}},
+           {"every: 4", {0, 4, 8}},
            {"first: true list: [7, 2, 7]", {0, 2, 7}},
            {"first: true list: [8, 2] every: 5", {0, 2, 5, 8}},
            {"ranges { begin: 3 end: 5 } ranges { begin: 0 end: 1 }", {0, 3, 4}},

@@ -38,6 +38,7 @@ TEST(MisuseLog, KindsThatAreTooManyCountAsOne) {
   const MisuseCapture quiet;
   for (int i = 0; i < 1000; ++i) log.Report(OnMisuse::kLogAndCount, absl::StrCat(i), "");
   EXPECT_EQ(log.Counts().size(), MisuseLog::kMaxKinds + 1);
+  EXPECT_EQ(log.Counts().back().kind, "other misuses");
   EXPECT_EQ(log.total(), 1000);
 }
 

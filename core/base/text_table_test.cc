@@ -53,6 +53,10 @@ TEST(EscapeControlCharacters, NothingMovesTheCursorOrTurnsTheDirection) {
   }
 }
 
+TEST(EscapeControlCharacters, BytesThatAreNoCharacterStay) {
+  EXPECT_EQ(EscapeControlCharacters("a\xff\xc3\nb\xe2\x80"), "a\xff\xc3\\nb\xe2\x80");
+}
+
 TEST(FormatSeconds, TheUnitLeavesOneToThreeDigitsBeforeThePointAndFourAreShown) {
   const std::map<std::string, double> units = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
   std::mt19937 random(1);
