@@ -243,8 +243,7 @@ std::string LatestOf(const std::string& dir) {
 std::optional<int64_t> NumberOfStep(const std::string& name) {
   const std::string stem = name.substr(0, name.find('.', 1));
   const size_t digits = stem.find_last_not_of("0123456789") + 1;
-  if (digits == 0 || digits == stem.size() || (stem.size() < name.size() && !IsRead(name)))
-    return std::nullopt;
+  if (stem.size() < name.size() && !IsRead(name)) return std::nullopt;
   std::string word = stem.substr(0, digits);
   while (!word.empty() && (word.back() == '-' || word.back() == '_' || word.back() == '=')) word.pop_back();
   // Parts of a checkpoint, mostly one a rank: without one of them, a run is not resumed but incomplete.
@@ -367,7 +366,7 @@ absl::StatusOr<Checkpoint> ReadFolder(const std::string& dir, int depth) {
   }
   std::error_code error;
   std::set<std::string> names;
-  for (fs::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(dir, error), end; entry != end; entry.increment(error)) {
     names.insert(entry->path().filename().string());
     OTT_RETURN_IF_ERROR(CheckLink(dir, entry->path().filename().string()));
   }
@@ -409,7 +408,7 @@ absl::StatusOr<Checkpoint> ReadFolder(const std::string& dir, int depth) {
       if (!indices) continue;
       OTT_ASSIGN_OR_RETURN(const Value index, ParseJson(file.bytes));
       const Value* const weight_map = index.is_map() ? index.map().Find("weight_map") : nullptr;
-      if (weight_map == nullptr || !weight_map->is_map()) continue;
+      if (weight_map == nullptr) continue;
       for (const auto& [tensor, file_name] : weight_map->map()) indexed.insert(file_name.string_value());
     }
   }
@@ -434,7 +433,7 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path) {
 std::map<int64_t, std::string> ListCheckpoints(const std::string& dir) {
   std::map<int64_t, std::string> checkpoints;
   std::error_code error;
-  for (fs::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(dir, error), end; entry != end; entry.increment(error)) {
     const std::string path = entry->path().string();
     const std::optional<int64_t> number = NumberOfStep(entry->path().filename().string());
     if (!number.has_value() || !IsCheckpoint(path)) continue;
@@ -446,7 +445,7 @@ std::map<int64_t, std::string> ListCheckpoints(const std::string& dir) {
 std::vector<std::string> ListOtherCheckpoints(const std::string& dir) {
   std::set<std::string> names;
   std::error_code error;
-  for (fs::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(dir, error), end; entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (NumberOfStep(name).has_value() || name[0] == '.') continue;
     const std::string path = entry->path().string();
@@ -464,7 +463,7 @@ std::vector<NamedTensor> ListValues(const Value& state) {
 bool IsCheckpoint(const std::string& path) {
   std::error_code error;
   fs::recursive_directory_iterator entry(path, error), end;
-  for (; !error && entry != end; entry.increment(error)) {
+  for (; entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     if (EndsWith(name, ".index.json") || name == kDistributedMetadata) return true;
     if (!EndsWith(name, ".json") && IsRead(name) && IsRegularFile(entry->path().string())) return true;

@@ -121,7 +121,7 @@ TEST(Checkpoint, FoldersOfNumberedCheckpointsAreListed) {
                                                    {300, dir + "/iter_0000300"}};
   for (const char* const name : {"last.ckpt", "config.json", ".hidden.pt"})
     std::filesystem::copy_file(Data("weights.pt"), absl::StrCat(dir, "/", name));
-  std::filesystem::create_directories(dir + "/empty");
+  for (const char* const empty : {"/empty", "/step_70"}) std::filesystem::create_directories(dir + empty);
   EXPECT_EQ(ListCheckpoints(dir), expected);
   EXPECT_THAT(ListOtherCheckpoints(dir),
               ElementsAre("=.pt", "epoch", "last.ckpt", "model-00001-of-00002.pt", "model_state_0.pt",
@@ -189,6 +189,7 @@ TEST(Checkpoint, OfAFolderEachFileIsAValueExceptThoseThatBelongTogether) {
             "a folder of 1 files",
             "zero_pp_rank_x_mp_rank_00_optim_states"},
            {{{model, "plain.pkl"}, {optimizer, "plain.pkl"}}, ": ZeRO's partitions have no param_shapes", ""},
+           {{{model, "\x80\x02]."}}, none, ""},
            {{{"latest", ".s"}, {".s/a.pt", "weights.pt"}}, "a folder of 1 files", "latest"},
            {{{"latest", "a.pt"}, {"a.pt", "weights.pt"}}, "a folder of 2 files", "a latest"},
            {{{model, "plain.pkl"}, {"z.json", "{}"}}, "DeepSpeed and 1 files", "step names z"},
@@ -348,6 +349,7 @@ TEST_F(Hostile, FilesOfTorchSaveThatLackAPartOrHaveMoreAreErrors) {
       {legacy(key, 1, TextInPickle("little_endian") + "\x88"), ""},
       {legacy(key, 1, TextInPickle("little_endian") + "\x89"), other_order},
       {legacy("", 1), "storage 'K' is not in the file"},
+      {Legacy("", "(K\1tQ", "", ""), "refers to something else than a storage"},
       {legacy(TextInPickle("L"), 1), "storage 'L' is of no known type"},
       {legacy(key, 0), "'K' has 0 bytes, but the pickle says 2"},
       {legacy(key, 2), ", in storage 'K'; the program was probably killed"},
@@ -407,6 +409,7 @@ TEST_F(Hostile, WhatIsWrongInAFileOrAnIndexIsNamed) {
            {npz, "a ZIP archive with '0.weight.txt': neither torch.save's nor NumPy's"}}) {
     EXPECT_EQ(Error("a.pt", bytes), dir_ + "/a.pt: " + message);
   }
+  EXPECT_THAT(Error("a.safetensors", "12345678text"), HasSubstr("the safetensors header claims"));
 }
 
 TEST_F(Hostile, WhatIsRepeatedWithoutEndIsAnError) {

@@ -308,7 +308,7 @@ class Reader {
     const auto found = paths_.find(name);
     const PlainData::Value* const path = found == paths_.end() ? nullptr : found->second;
     Value* at = tree;
-    if (path == nullptr || path->type != Type::kList || path->items.empty()) {
+    if (path == nullptr || path->type != Type::kList) {
       at->map().Insert(name, std::move(value));
       return absl::OkStatus();
     }

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -48,11 +49,12 @@ struct Distributed {
 
   // Returns the chunk as the metadata has it.
   std::string AddChunk(const std::string& name, const Dims& offset, const Dims& shape, int file,
-                       const std::vector<float>& elements) {
+                       const std::vector<float>& elements, Dims strides = {}) {
+    if (strides.empty()) strides = TensorView(elements.data(), shape).strides();
     const std::string pickle =
         Call("torch._utils:_rebuild_tensor_v2",
              StorageInPickle("FloatStorage", static_cast<char>(elements.size())) + IntegerInPickle(0) +
-                 DimsInPickle(shape) + DimsInPickle(TensorView(elements.data(), shape).strides()) + "\x89}");
+                 DimsInPickle(shape) + DimsInPickle(strides) + "\x89}");
     const std::string data(reinterpret_cast<const char*>(elements.data()), 4 * elements.size());
     AddBytes(name, TextInPickle("offset") + DimsInPickle(offset), file,
              Zip({{"a/data.pkl", "\x80\x02" + pickle + "."}, {"a/data/K", data}}));
@@ -248,6 +250,13 @@ TEST(DistributedCheckpoint, WhatIsWrongInTheMetadataIsNamed) {
     EXPECT_NE(metadata, good) << message;
     EXPECT_THAT(std::string(written.Read(metadata).status().message()), testing::HasSubstr(message));
   }
+  for (const auto& [other_shape, strides] :
+       {std::pair(Dims{2, 1, 1}, Dims()), {Dims{1, 1, 2}, Dims{2, 2, 2}}}) {
+    Distributed other;
+    other.AddTensor("w", {2, 1, 4}, other.AddChunk("w", {0, 0, 0}, other_shape, 0, {1, 2, 3}, strides));
+    other.whole_shapes = written.whole_shapes;
+    EXPECT_EQ(ErrorOf(other), "'w': the metadata has " + ranges);
+  }
   EXPECT_THAT(std::string(written.Read("text").status().message()), testing::HasSubstr("/.metadata: "));
   for (const auto& [pickle, message] :
        {std::pair("\x80\x02K\5.", "'e': its chunk at [0] is no tensor of [1], as the metadata says"),
@@ -277,7 +286,8 @@ TEST(DistributedCheckpoint, WhatIsWrongInTheMetadataIsNamed) {
     }
     EXPECT_EQ(ErrorOf(at_paths), message);
   }
-  for (const char* const properties : {"N", "cm\nP\n)\x81}b", "cm\nP\n)\x81)b"}) {
+  for (const char* const properties :
+       {"N", "cm\nP\n)\x81", "cm\nP\n)\x81}(ctorch\nfloat32\nK\1ub", "cm\nP\n)\x81)b"}) {
     Distributed none;
     none.AddTensor("e", {0}, "");
     none.entries.replace(none.entries.find("cm\nP"), std::string::npos, std::string(properties) + "ub");

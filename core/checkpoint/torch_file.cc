@@ -137,7 +137,7 @@ absl::StatusOr<Value> ReadLegacyTorchFile(const HeldBytes& file) {
     const PlainData::Value& value = data[static_cast<PlainData::Index>(i)];
     if (value.type != Type::kPersistent) continue;
     const PlainData::Value& id = data[value.items[0]];
-    if (id.type != Type::kList || id.items.size() < 5) continue;
+    if (id.items.size() < 5) continue;
     if (const std::optional<int64_t> size = StorageElementBytes(data[id.items[1]].text))
       element_bytes[data[id.items[2]].text] = *size;
   }

@@ -29,6 +29,36 @@ bool StartsWith(std::string_view text, std::string_view start) {
 
 std::string_view AfterLastDot(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
+// Returns a view of a storage. strides: in elements, not negative. INVALID_ARGUMENT if it reaches out of it,
+// or repeats a storage so often that reading it would never end.
+absl::StatusOr<Tensor> TensorInStorage(const HeldBytes& storage, DType dtype, int64_t offset,
+                                       absl::Span<const int64_t> shape, absl::Span<const int64_t> strides) {
+  OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(dtype, shape));
+  const auto num_stored = static_cast<int64_t>(storage.bytes.size());
+  if (num_bytes > 0) {
+    // The last element, counted from the storage's first.
+    int64_t last = offset;
+    bool fits = offset >= 0;
+    for (size_t dim = 0; fits && dim < shape.size(); ++dim) {
+      int64_t reach = 0;
+      fits = !__builtin_mul_overflow(shape[dim] - 1, strides[dim], &reach) &&
+             !__builtin_add_overflow(last, reach, &last);
+    }
+    if (!fits || last >= num_stored / SizeOf(dtype)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a tensor of ", ShapeToString(shape), " ", std::string(Name(dtype)), " at element ",
+                       offset, " reaches out of its storage of ", num_stored, " bytes"));
+    }
+    if (num_bytes > num_stored && num_bytes > kMaxRepeatedBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a tensor of ", num_bytes, " bytes repeats a storage of ", num_stored, " bytes"));
+    }
+  }
+  const char* const data = storage.bytes.data() + (num_bytes > 0 ? offset * SizeOf(dtype) : 0);
+  Tensor tensor{TensorView(data, dtype, shape, strides), storage.owner, storage.file_backed};
+  return ScatteredElements::Join(dtype, shape, shape, {TensorPart{tensor, Dims(shape.size())}});
+}
+
 class Converter {
  public:
   Converter(const PlainData& data, const OpenStorage& open_storage)
@@ -368,7 +398,7 @@ class Converter {
     const PlainData::Value* const key = Argument(id, 2);
     const PlainData::Value* const size = Argument(id, 4);
     const PlainData::Value* const view = Argument(id, 5);
-    if (id.type != Type::kList || size == nullptr || TextOf(kind) != "storage" || key->type != Type::kText ||
+    if (size == nullptr || TextOf(kind) != "storage" || key->type != Type::kText ||
         size->type != Type::kInteger || size->integer < 0 || (view != nullptr && view->type != Type::kNone)) {
       return Error(path, "refers to something else than a storage");
     }
@@ -558,34 +588,6 @@ std::optional<DType> TorchDType(std::string_view name) {
     if (known.name == last) return known.dtype;
   }
   return std::nullopt;
-}
-
-absl::StatusOr<Tensor> TensorInStorage(const HeldBytes& storage, DType dtype, int64_t offset,
-                                       absl::Span<const int64_t> shape, absl::Span<const int64_t> strides) {
-  OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(dtype, shape));
-  const auto num_stored = static_cast<int64_t>(storage.bytes.size());
-  if (num_bytes > 0) {
-    // The last element, counted from the storage's first.
-    int64_t last = offset;
-    bool fits = offset >= 0;
-    for (size_t dim = 0; fits && dim < shape.size(); ++dim) {
-      int64_t reach = 0;
-      fits = strides[dim] >= 0 && !__builtin_mul_overflow(shape[dim] - 1, strides[dim], &reach) &&
-             !__builtin_add_overflow(last, reach, &last);
-    }
-    if (!fits || last >= num_stored / SizeOf(dtype)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a tensor of ", ShapeToString(shape), " ", std::string(Name(dtype)), " at element ",
-                       offset, " reaches out of its storage of ", num_stored, " bytes"));
-    }
-    if (num_bytes > num_stored && num_bytes > kMaxRepeatedBytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a tensor of ", num_bytes, " bytes repeats a storage of ", num_stored, " bytes"));
-    }
-  }
-  const char* const data = storage.bytes.data() + (num_bytes > 0 ? offset * SizeOf(dtype) : 0);
-  Tensor tensor{TensorView(data, dtype, shape, strides), storage.owner, storage.file_backed};
-  return ScatteredElements::Join(dtype, shape, shape, {TensorPart{tensor, Dims(shape.size())}});
 }
 
 }  // namespace ott

@@ -37,11 +37,6 @@ inline constexpr std::string_view kAttributesEnd = " (attributes)";
 // and trees far larger than the pickle.
 absl::StatusOr<Value> ToValue(const Pickle& pickle, const OpenStorage& open_storage);
 
-// Returns a view of a storage. strides: in elements. INVALID_ARGUMENT if it reaches out of it, or repeats a
-// storage so often that reading it would never end.
-absl::StatusOr<Tensor> TensorInStorage(const HeldBytes& storage, DType dtype, int64_t offset,
-                                       absl::Span<const int64_t> shape, absl::Span<const int64_t> strides);
-
 // Returns the bytes of an element of a storage such as "torch.FloatStorage", or "torch.QInt8Storage" of
 // quantized tensors. nullopt for any other.
 std::optional<int64_t> StorageElementBytes(std::string_view name);

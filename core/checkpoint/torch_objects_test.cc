@@ -96,6 +96,7 @@ TEST(TorchObjects, ObjectsThatAreKnownAreTheirValuesAndOthersSayTheirClass) {
       {Call("builtins:bytes", "](K\1e"), "{__class__=\"builtins.bytes\", args=[[1]]}"},
       {Call("__builtin__:bytes", ""), "<uint8[0]:>"},
       {Call("torch:Size", two), "[1, 2]"},
+      {Call("torch:Size", ""), "{__class__=\"torch.Size\"}"},
       {Call("torch:device", TextInPickle("cuda") + "K\1"), "\"cuda:1\""},
       {Call("torch:device", TextInPickle("cpu")), "\"cpu\""},
       {StorageInPickle("ShortStorage", 4), "<int16[4]: 513 1027 1541 2055>"},
@@ -107,16 +108,20 @@ TEST(TorchObjects, ObjectsThatAreKnownAreTheirValuesAndOthersSayTheirClass) {
       {StorageInPickle("FancyStorage", 9),
        "{__class__=\"torch.FancyStorage\", bytes=<uint8[8]: 1 2 3 4 5 6 7 8>}"},
       {StorageInPickle("UntypedStorage", 8), "<uint8[8]: 1 2 3 4 5 6 7 8>"},
+      {StorageInPickle("Storage", 8), "<uint8[8]: 1 2 3 4 5 6 7 8>"},
       {"(" + TextInPickle("other") + "K\1" + TextInPickle("K") + "K\1K\1tQ",
        "'': refers to something else than a storage"},
       {tensor(""), elements},
       {tensor("\x89"), elements},
       {tensor("", "_rebuild_tensor"), elements},
       {tensor("\x88"), "{value=" + elements + ",  (attributes)={requires_grad=true}}"},
+      {Call("m:C", tensor("\x88")),
+       "{__class__=\"m.C\", args=[" + elements + "], args.0 (attributes)={requires_grad=true}}"},
       {tensor("", "_rebuild_tensor_v2", "(K\3t(K\4t"),
        "'': a tensor of [3] uint8 at element 1 reaches out of its storage of 8 bytes"},
-      {tensor("", "_rebuild_tensor_v2", "(K\2t(J\xff\xff\xff\xfft"),
-       "{__class__=\"torch._utils._rebuild_tensor_v2\", args=[<uint8[8]: 1 2 3 4 5 6 7 8>, 1, [2], [-1]]}"},
+      {tensor("", "_rebuild_tensor_v2", "(NtJ\xff\xff\xff\xff\x85"),
+       "{__class__=\"torch._utils._rebuild_tensor_v2\", args=[<uint8[8]: 1 2 3 4 5 6 7 8>, 1, [null], "
+       "[-1]]}"},
       {tensor("", "_rebuild_tensor_v2", std::string("(K\0t(K\1t", 8)), "<uint8[0]:>"},
       {tensor("", "_rebuild_tensor_v2", std::string("(K\2K\0t(K\10K\1t", 12)), "<uint8[2, 0]:>"},
       {tensor("", "_rebuild_tensor_v2", Call("torch:Size", "(K\2t") + "(K\1t"), elements},
@@ -124,6 +129,10 @@ TEST(TorchObjects, ObjectsThatAreKnownAreTheirValuesAndOthersSayTheirClass) {
               "ctorch\nint16\n",
               "_rebuild_tensor_v3"),
        "<int16[2]: 1027 1541>"},
+      {Call("torch._utils:_rebuild_tensor_v3",
+            StorageInPickle("QInt8Storage", 8) + "K\1))\x89Nctorch\nint16\n"),
+       "{__class__=\"torch._utils._rebuild_tensor_v3\", args=[{__class__=\"torch.QInt8Storage\", "
+       "bytes=<uint8[8]: 1 2 3 4 5 6 7 8>}, 1, [], [], false, null, \"torch.int16\"]}"},
       {map(TextInPickle("a") + tensor("\x89N" + map(TextInPickle("conj") + "\x88"))),
        "{a=" + elements + ", a (attributes)={conj=true}}"},
       {map(TextInPickle("a") + Call("torch._utils:_rebuild_parameter", tensor("\x88") + "\x88N")),
@@ -145,7 +154,12 @@ TEST(TorchObjects, ObjectsThatAreKnownAreTheirValuesAndOthersSayTheirClass) {
                 "ctorch._utils\n_rebuild_tensor_v2\ncm\nMine\n(" + StorageInPickle("ByteStorage", 8) +
                     "K\1(K\2t(K\1t\x89t" + map(TextInPickle("x") + "K\1"))),
        "{a=" + elements + ", a (attributes)={__class__=\"m.Mine\", x=1}}"},
+      {Call("torch._utils:_rebuild_parameter_with_state", tensor("") + "\x88N"), elements},
       {Call("torch._tensor:_rebuild_from_type_v2", "cbuiltins\nset\ncm\nMine\n)"), "[]"},
+      {Call("torch._tensor:_rebuild_from_type_v2",
+            "ctorch.nn.parameter\nBuffer\ncm\nMine\n" + Call("m:C", "K\1")),
+       "{__class__=\"torch._tensor._rebuild_from_type_v2\", args=[\"torch.nn.parameter.Buffer\", \"m.Mine\", "
+       "{__class__=\"m.C\", args=[1]}]}"},
       {Call("torch._tensor:_rebuild_from_type_v2", "ctorch\nSize\ncm\nMine\n((K\1tt"), "[1]"},
       {Call("numpy.core.multiarray:scalar", dtype + BytesInPickle("\1\2")), "<int16[]: 513>"},
       {Call("numpy.core.multiarray:scalar", byte_dtype + BytesInPickle("\7")), "<uint8[]: 7>"},
@@ -172,11 +186,15 @@ TEST(TorchObjects, ObjectsThatAreKnownAreTheirValuesAndOthersSayTheirClass) {
   }
   const std::string shape = "(K\1(K\1t", one_byte = BytesInPickle("\1");
   for (const std::string& state :
-       {std::string("N"), std::string("}"), shape + byte_dtype + "\x89t", shape + byte_dtype + "\x89Nt",
-        shape + "N\x89" + one_byte + "t", shape + byte_dtype + "\x89" + one_byte + "Nt"}) {
-    EXPECT_THAT(Unpickled(Call("numpy.core.multiarray:_reconstruct", "") + state + "b"),
+       {std::string(), std::string("Nb"), std::string("}b"), shape + byte_dtype + "\x89tb",
+        shape + byte_dtype + "\x89Ntb", shape + "N\x89" + one_byte + "tb",
+        shape + byte_dtype + "\x89" + TextInPickle("_codecs.encode") + "tb",
+        shape + byte_dtype + "\x89" + one_byte + "Ntb"}) {
+    EXPECT_THAT(Unpickled(Call("numpy.core.multiarray:_reconstruct", "") + state),
                 testing::StartsWith("{__class__=\"numpy.core.multiarray._reconstruct\""));
   }
+  EXPECT_THAT(Unpickled(Call("_codecs:encode", TextInPickle("\xc3") + TextInPickle("latin1"))),
+              testing::StartsWith("{__class__="));
   EXPECT_THAT(Unpickled(tensor("\x89Ncm\nint16\n", "_rebuild_tensor_v3")),
               testing::StartsWith("{__class__="));
   for (const std::string& other :

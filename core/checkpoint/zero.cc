@@ -64,7 +64,7 @@ struct FlatTensor {
   // The elements [begin, begin + size) of a rank's.
   absl::StatusOr<TensorPart> Slice(size_t rank, int64_t begin, int64_t size, int64_t offset) const {
     const Tensor& flat = of_rank[rank];
-    if (begin < 0 || size < 0 || begin > flat.view.num_elements() - size) {
+    if (begin > flat.view.num_elements() - size) {
       return Unexpected(
           absl::StrCat(flat.view.num_elements(), " elements on rank ", rank, ", but need ", begin + size));
     }
@@ -146,7 +146,7 @@ std::optional<Value> DifferenceTo(const Value* first, const Value& other) {
     default: {
       // Numbers are compared as tensors, so that NaN is itself.
       const std::optional<Tensor> a = AsTensor(*first), b = AsTensor(other);
-      is_same = !a.has_value() || !b.has_value() || AreSame(*a, *b);
+      is_same = !a.has_value() || AreSame(*a, *b);
     }
   }
   return is_same ? std::nullopt : std::optional<Value>(other);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/checkpoint/torch_file_for_test.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace ott {
@@ -111,6 +112,8 @@ TEST(ZipArchive, WhatIsWrongInADirectoryIsNamed) {
     return changed(file, at + 47 * (entry + 1) + 12 * (entry - 1) + 4, size, 8);
   };
   const uint64_t gib = uint64_t{1} << 30;
+  EXPECT_THAT(ErrorOf(claim(large, 1, UINT64_MAX)),
+              testing::HasSubstr("'b' of 18446744073709551615 bytes, "));
   EXPECT_EQ(ErrorOf(claim(claim(large, 1, 3 * gib), 2, gib)),
             "the ZIP entry 'b' claims more bytes than it can hold");
   for (const uint64_t first : {2 * gib, 5 * gib}) {
