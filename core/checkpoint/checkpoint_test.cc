@@ -185,9 +185,10 @@ TEST(Checkpoint, OfAFolderEachFileIsAValueExceptThoseThatBelongTogether) {
            {{{"latest", "s/../s"}, {"s/a.pt", "weights.pt"}}, "a folder of 2 files", "latest s"},
            {{{"latest", "\n"}, {"a.pt", "weights.pt"}}, "a folder of 2 files", "a latest"},
            {{{"m.index.json", "[]"}, {"n.index.json", "{}"}}, "a folder of 2 files", "m n"},
-           {{{"zero_pp_rank_x_mp_rank_00_optim_states.pt", "plain.pkl"}},
-            "a folder of 1 files",
-            "zero_pp_rank_x_mp_rank_00_optim_states"},
+           {{{"a_file_of_a_3_mp_rank_00_optim_states.pt", "plain.pkl"},
+             {"zero_pp_rank_x_mp_rank_00_optim_states.pt", "plain.pkl"}},
+            "a folder of 2 files",
+            "a_file_of_a_3_mp_rank_00_optim_states zero_pp_rank_x_mp_rank_00_optim_states"},
            {{{model, "plain.pkl"}, {optimizer, "plain.pkl"}}, ": ZeRO's partitions have no param_shapes", ""},
            {{{model, "\x80\x02]."}}, none, ""},
            {{{"latest", ".s"}, {".s/a.pt", "weights.pt"}}, "a folder of 1 files", "latest"},
@@ -346,6 +347,7 @@ TEST_F(Hostile, FilesOfTorchSaveThatLackAPartOrHaveMoreAreErrors) {
       {Zip({{"a/x.txt", ""}}), "a ZIP archive with 'a/x.txt': neither torch.save's nor NumPy's"},
       {Zip({{"a.npy", "x"}}), "a.npy: "},
       {legacy(key, 1), ""},
+      {Legacy("", StorageInPickle("ShortStorage", 0), key, std::string(8, '\0')), ""},
       {legacy(key, 1, TextInPickle("little_endian") + "\x88"), ""},
       {legacy(key, 1, TextInPickle("little_endian") + "\x89"), other_order},
       {legacy("", 1), "storage 'K' is not in the file"},
@@ -435,6 +437,7 @@ TEST_F(Hostile, WhatIsRepeatedWithoutEndIsAnError) {
   }
   EXPECT_THAT(Error("a.pkl", "\x80\x03}(X" + megabyte + recalls(200) + "Nu."),
               HasSubstr("a key of more than 64 KiB"));
+  EXPECT_THAT(Error("a.pkl", "\x80\x03}((X" + megabyte + "tNu."), HasSubstr("a key of more than 64 KiB"));
 }
 
 }  // namespace

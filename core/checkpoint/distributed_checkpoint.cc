@@ -83,7 +83,7 @@ class Reader {
 
   // Returns the sizes in a torch.Size, which holds a tuple.
   std::optional<Dims> DimsOf(const PlainData::Value* size) const {
-    for (int i = 0; i < 2 && size != nullptr && size->type == Type::kObject; ++i) {
+    while (size != nullptr && size->type == Type::kObject) {
       const PlainData::Value& arguments = data_[size->items[PlainData::kArguments]];
       size = arguments.items.size() == 1 ? &data_[arguments.items[0]] : &arguments;
     }

@@ -186,6 +186,9 @@ TEST(DistributedCheckpoint, PaddingOfMegatronsBucketsIsZero) {
     for (int i = 0; i < 200; ++i) expected += name == bucket && i >= 72 && i < 128 ? " 0" : " 1";
     EXPECT_EQ(AllElements(written.Read(written.Metadata()).value()).at(name), expected);
   }
+  Distributed table;
+  table.AddTensor(bucket, {1, 2}, table.AddChunk(bucket, {0, 0}, {1, 2}, 0, {1, 2}));
+  EXPECT_EQ(AllElements(table.Read(table.Metadata()).value()).at(bucket), "float32[1, 2]: 1 2");
   for (const auto& [offset, message] :
        {std::pair(Dims{8}, "its 1 elements at 8 are a parameter's or padding"),
         {Dims{0, 0}, "a chunk of a bucket that is no range"}}) {
@@ -220,6 +223,7 @@ TEST(DistributedCheckpoint, WhatIsWrongInTheMetadataIsNamed) {
       {text("length"), text("l"), "a place that is none"},
       {text("relative_path"), text("r"), "a place that is none"},
       {text("__0_0.distcp"), text(".."), "the file of 'w', '..', leads out of the folder"},
+      {text("__0_0.distcp"), text("a/b"), "the file of 'w', 'a/b', leads out of the folder"},
       {text("size"), text("s"), "a tensor without a shape"},
       {text("chunks") + "](", text("chunks") + "N" + text("c") + "](", "a tensor without a shape"},
       {text("offsets"), text("o"), "a chunk without a place"},

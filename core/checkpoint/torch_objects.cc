@@ -279,8 +279,7 @@ class Converter {
     if (state == PlainData::kNoValue) return absl::OkStatus();
     const PlainData::Value& value = data_[state];
     if (value.type == Type::kMap) return ConvertEntries(path, value, map);
-    if (value.type == Type::kList && value.items.size() == 2 &&
-        std::all_of(value.items.begin(), value.items.end(), [this](Index item) {
+    if (value.items.size() == 2 && std::all_of(value.items.begin(), value.items.end(), [this](Index item) {
           return data_[item].type == Type::kMap || data_[item].type == Type::kNone;
         })) {
       for (const Index part : value.items) OTT_RETURN_IF_ERROR(ConvertEntries(path, data_[part], map));
@@ -403,7 +402,7 @@ class Converter {
       return Error(path, "refers to something else than a storage");
     }
     Storage storage;
-    storage.type = type->type == Type::kGlobal || type->type == Type::kText ? std::string(type->text) : "";
+    storage.type = std::string(type->text);
     storage.dtype = TorchDType(storage.type);
     std::optional<int64_t> num_bytes;
     if (const std::optional<int64_t> element_bytes = StorageElementBytes(storage.type)) {

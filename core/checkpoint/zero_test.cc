@@ -246,6 +246,37 @@ TEST(Zero, OfAnyStageAndRanksTheStateIsWhatWasSplitAndWhatALaterRankHoldsOtherwi
   }
 }
 
+// Two ranks have a parameter of stage 3.
+TEST(Zero, WhatHasAnotherFormThanDeepSpeedsStaysAsItIs) {
+  const ValueMap good{{"0", ValueMap{{"m", FlatOf({5})}}}};
+  const auto join = [](ValueMap model, const Value& groups, const Value& state, const Value& of_second) {
+    model.Insert("param_shapes", Value::List{ValueMap{{"a", Value::List{2}}}});
+    model.Insert("shared_params", ValueMap{{"b", 3}});
+    std::vector<Value> partitions;
+    for (const Value& kept : {state, of_second}) {
+      const ValueMap own{{"fp32_flat_groups", Value::List{FlatOf({1})}},
+                         {"optimizer_state_dict", ValueMap{{"state", kept}, {"param_groups", groups}}}};
+      partitions.push_back(ValueMap{{"optimizer_state_dict", own}});
+    }
+    return JoinZeroPartitions({model}, partitions).value();
+  };
+  EXPECT_EQ(join({}, 3, good, good).map().Find("module"), nullptr);
+  const Value module = At(join({{"module", ValueMap{{"b", 5}}}}, 3, good, good), "module");
+  EXPECT_EQ(At(module, "b").int_value(), 5);
+  EXPECT_EQ(Elements(At(module, "a")), "float32[2]: 1 1");
+  const ValueMap other{{"lr", 1}};
+  for (const Value& groups : {Value(3), Value(Value::List()), Value(Value::List{7}),
+                              Value(Value::List{other, ValueMap{{"params", 5}}})})
+    EXPECT_EQ(JsonOf(At(At(join({}, groups, good, good), "optimizer"), "param_groups")), JsonOf(groups));
+  // A rank that lacks what another one keeps, or has something else.
+  for (const Value& lacking : {Value(), Value(ValueMap()), Value(ValueMap{{"0", 3}})}) {
+    EXPECT_EQ(Elements(At(At(At(At(join({}, 3, good, lacking), "optimizer"), "state"), "a"), "m")),
+              "float32[1]: 5");
+    const Value of_second = At(At(join({}, 3, lacking, good), "rank_1"), "optimizer_state_dict");
+    EXPECT_EQ(Elements(At(of_second, "state.0.m")), "float32[1]: 5");
+  }
+}
+
 TEST(Zero, PartsThatAreMissingAreNamed) {
   const Value shapes = Value::List{ValueMap{{"a", Value::List{2, 2}}, {"b", Value::List{3}}}};
   const Value model = ValueMap{{"param_shapes", shapes}};
@@ -279,6 +310,7 @@ TEST(Zero, PartsThatAreMissingAreNamed) {
            {{model}, {good, ValueMap()}, prefix + "no optimizer_state_dict"},
            {{model}, {ValueMap{{"optimizer_state_dict", 3}}}, prefix + "no optimizer_state_dict"},
            {{model}, {good, of_masters(Value())}, no_masters},
+           {{model}, {ValueMap{{"optimizer_state_dict", ValueMap()}}}, no_masters},
            {{model}, {good, of_masters(3)}, no_masters},
            {{model}, {good, of_masters(Value::List())}, no_masters}}) {
     EXPECT_THAT(std::string(JoinZeroPartitions(models, partitions).status().message()), HasSubstr(message));

@@ -102,8 +102,8 @@ TEST(ZipArchive, WhatIsWrongInADirectoryIsNamed) {
     EXPECT_EQ(ErrorOf(changed(good, change.place, change.number, change.size)), change.error);
   }
   EXPECT_EQ(ErrorOf(Zip({{"a", "1"}, {"b", "2"}, {"a", "3"}})), "the ZIP archive has 'a' twice");
-  for (const std::string& extra :
-       {InBytes(7, 2) + InBytes(100, 2), InBytes(1, 2) + InBytes(7, 2) + "seven  "})
+  for (const std::string& extra : {InBytes(7, 2) + InBytes(100, 2), InBytes(7, 2) + InBytes(3, 2) + "ab",
+                                   InBytes(1, 2) + InBytes(7, 2) + "seven  "})
     EXPECT_EQ(ErrorOf(changed(Zip({{"a", "1", false, 0, extra}}), 32 + 24, UINT32_MAX, 4)),
               directory(32, none));
   const std::string large =
