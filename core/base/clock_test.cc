@@ -50,15 +50,5 @@ TEST(Clock, ConversionIsExactForNanosecondSourcesUpToMonths) {
   EXPECT_EQ(clock.ToPicoseconds(kHundredDays), kHundredDays * 1000);
 }
 
-TEST(Clock, NeverRunsBackwardsOnOneThread) {
-  const Clock& clock = Clock::Fastest();
-  uint64_t last = clock.Ticks();
-  for (int i = 0; i < 100000; ++i) {
-    const uint64_t now = clock.Ticks();
-    ASSERT_GE(now, last);
-    last = now;
-  }
-}
-
 }  // namespace
 }  // namespace ott

@@ -49,10 +49,9 @@ TEST(Zero, TheMasterWeightsAreThoseThatDeepSpeedMerges) {
     }
     EXPECT_EQ(num_trained, 8) << "two are frozen, one is tied, one is a buffer";
   }
-}
-
-TEST(Zero, Stage3HasBuffersAndFrozenAndTiedWeightsToo) {
   EXPECT_EQ(AllElements(At(Read(Data("zero_3")), "module")), AllElements(Read(Data("zero_3_merged.pt"))));
+  // Without partitions, one file is the state.
+  EXPECT_EQ(At(At(Read(Data("zero_0")), "optimizer"), "state").map().size(), 8);
 }
 
 // Draws a tree of depth at most 3.
@@ -96,12 +95,6 @@ std::optional<Value> Difference(const Value& first, const Value& other) {
   for (const auto& [name, child] : first.map())
     if (other.map().Find(name) == nullptr) map.Insert(name, Value());
   return map.empty() ? std::nullopt : std::optional<Value>(map);
-}
-
-TEST(Zero, WithoutPartitionsOneFileIsTheState) {
-  const Value state = Read(Data("zero_0"));
-  EXPECT_EQ(At(state, "module").map().size(), 12);
-  EXPECT_EQ(At(At(state, "optimizer"), "state").map().size(), 8);
 }
 
 TEST(Zero, AFileThatIsMissingIsNamed) {
@@ -290,17 +283,20 @@ TEST(Zero, PartsThatAreMissingAreNamed) {
   const auto of_masters = [](const Value& other) {
     return ValueMap{{"optimizer_state_dict", ValueMap{{"single_partition_of_fp32_groups", other}}}};
   };
+  const Value frozen = ValueMap{{"param_shapes", Value::List()},
+                                {"module", ValueMap()},
+                                {"frozen_param_shapes", ValueMap{{"f", Value::List{2}}}}};
   const std::string prefix = "ZeRO's partitions have ", no_masters = "no flat master weights of group 0";
+  const std::string no_files = prefix + "no files of the optimizer",
+                    no_kept = prefix + "no map of what the optimizer keeps of group 0";
   EXPECT_EQ(JoinZeroPartitions({model}, {good}).status(), absl::OkStatus());
   for (const auto& [models, partitions, message] :
        std::vector<std::tuple<std::vector<Value>, std::vector<Value>, std::string>>{
            {{model}, {partition(4, ValueMap())}, "'b': its parts have 0 of 3 elements"},
-           {{model}, {partition(7, Value::List{})}, prefix + "no map of what the optimizer keeps of group 0"},
-           {{model},
-            {partition(7, Value::List{3})},
-            prefix + "no map of what the optimizer keeps of group 0"},
-           {{}, {good}, prefix + "no files of the optimizer"},
-           {{model}, {}, prefix + "no files of the optimizer"},
+           {{model}, {partition(7, Value::List{})}, no_kept},
+           {{model}, {partition(7, Value::List{3})}, no_kept},
+           {{}, {good}, no_files},
+           {{model}, {}, no_files},
            {{model, 3}, {good}, prefix + "a file of the model that is no map"},
            {{ValueMap()}, {good}, prefix + "no param_shapes"},
            {{of_shapes(3)}, {good}, prefix + "no param_shapes"},
@@ -311,6 +307,9 @@ TEST(Zero, PartsThatAreMissingAreNamed) {
            {{model}, {ValueMap{{"optimizer_state_dict", 3}}}, prefix + "no optimizer_state_dict"},
            {{model}, {good, of_masters(Value())}, no_masters},
            {{model}, {ValueMap{{"optimizer_state_dict", ValueMap()}}}, no_masters},
+           {{frozen},
+            {ValueMap{{"optimizer_state_dict", ValueMap{{"fp32_flat_groups", Value::List()}}}}},
+            prefix + "no fragments of 'f'"},
            {{model}, {good, of_masters(3)}, no_masters},
            {{model}, {good, of_masters(Value::List())}, no_masters}}) {
     EXPECT_THAT(std::string(JoinZeroPartitions(models, partitions).status().message()), HasSubstr(message));
