@@ -42,17 +42,20 @@ StopwatchSnapshot FourIterations() {
 }
 
 TEST(FormatTable, AveragesDivideByAllMeasuredIterationsAndTheLargestShareComesFirst) {
-  EXPECT_EQ(FormatTable(FourIterations()),
+  StopwatchSnapshot snapshot = FourIterations();
+  snapshot.measurements[0].name = "größe\nzwei";
+  snapshot.measurements[0].collective = true;
+  EXPECT_EQ(FormatTable(snapshot),
             R"(Stopwatch: 4 measured iterations after 5 of warm-up, 10.00 ms each
 
-per iteration      share   average  ran in      mean    stddev       min       p50       p90       p99       max
-often             50.0 %  5.000 ms       4  5.000 ms  0.000 s   5.000 ms  5.000 ms  5.000 ms  5.000 ms  5.000 ms
-rare              10.0 %  1.000 ms       1  4.000 ms  0.000 s   4.000 ms  4.000 ms  4.000 ms  4.000 ms  4.000 ms
-whole iteration  100.0 %  10.00 ms       4  10.00 ms  0.000 s   10.00 ms  10.00 ms  10.00 ms  10.00 ms  10.00 ms
+per iteration               share   average  ran in      mean    stddev       min       p50       p90       p99       max
+often                      50.0 %  5.000 ms       4  5.000 ms  0.000 s   5.000 ms  5.000 ms  5.000 ms  5.000 ms  5.000 ms
+größe\nzwei (collective)   10.0 %  1.000 ms       1  4.000 ms  0.000 s   4.000 ms  4.000 ms  4.000 ms  4.000 ms  4.000 ms
+whole iteration           100.0 %  10.00 ms       4  10.00 ms  0.000 s   10.00 ms  10.00 ms  10.00 ms  10.00 ms  10.00 ms
 
-per interval  intervals     total      mean    stddev       min       p50       p90       p99       max
-often                 4  20.00 ms  5.000 ms  0.000 s   5.000 ms  5.000 ms  5.000 ms  5.000 ms  5.000 ms
-rare                  1  4.000 ms  4.000 ms  0.000 s   4.000 ms  4.000 ms  4.000 ms  4.000 ms  4.000 ms
+per interval              intervals     total      mean    stddev       min       p50       p90       p99       max
+often                             4  20.00 ms  5.000 ms  0.000 s   5.000 ms  5.000 ms  5.000 ms  5.000 ms  5.000 ms
+größe\nzwei (collective)          1  4.000 ms  4.000 ms  0.000 s   4.000 ms  4.000 ms  4.000 ms  4.000 ms  4.000 ms
 
 Observer cost: 5 intervals of 0.000 s  are 0.0000 % of the measured time
 )");
@@ -73,15 +76,6 @@ data            5.0 %          4   2.000 ms   2.000 ms         500.0 us         
 )"));
   snapshot.scopes = {{"data", 4, 0.002, 0.002, {}}};
   EXPECT_THAT(FormatTable(snapshot), Not(HasSubstr("nested")));
-}
-
-TEST(FormatTable, NamesKeepToTheirLineAndColumnsAlignInUtf8) {
-  StopwatchSnapshot snapshot = FourIterations();
-  snapshot.measurements[0].name = "größe\nzwei";
-  snapshot.measurements[0].collective = true;
-  const std::string table = FormatTable(snapshot);
-  EXPECT_THAT(table, HasSubstr("\ngröße\\nzwei (collective)   10.0 %"));
-  EXPECT_THAT(table, HasSubstr("\noften                      50.0 %"));
 }
 
 TEST(FormatTable, TellsWhatWasLeftOutAndRefused) {
