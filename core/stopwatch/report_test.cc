@@ -121,13 +121,15 @@ TEST(FormatTable, IsShortBeforeAnythingWasMeasured) {
 TEST(FormatCsv, HasARowForEachMeasurementAndKind) {
   StopwatchSnapshot snapshot = FourIterations();
   snapshot.measurements[1].collective = true;
+  snapshot.measurements[1].device_per_interval = Of({0.002, 0.002});
   EXPECT_EQ(FormatCsv(snapshot),
             "kind,name,collective,count,total,mean,stddev,min,p50,p90,p99,max\r\n"
             "iteration,,false,4,0.04,0.01,0,0.01,0.01,0.01,0.01,0.01\r\n"
             "per_iteration,rare,false,1,0.004,0.004,0,0.004,0.004,0.004,0.004,0.004\r\n"
             "per_interval,rare,false,1,0.004,0.004,0,0.004,0.004,0.004,0.004,0.004\r\n"
             "per_iteration,often,true,4,0.02,0.005,0,0.005,0.005,0.005,0.005,0.005\r\n"
-            "per_interval,often,true,4,0.02,0.005,0,0.005,0.005,0.005,0.005,0.005\r\n");
+            "per_interval,often,true,4,0.02,0.005,0,0.005,0.005,0.005,0.005,0.005\r\n"
+            "device_per_interval,often,true,2,0.004,0.002,0,0.002,0.002,0.002,0.002,0.002\r\n");
 }
 
 TEST(FormatCsv, TellsQuantiles) {

@@ -66,7 +66,12 @@ TEST(DurationStatistics, MatchTheirDefinitionsHoweverTheyAreMerged) {
       EXPECT_GE(*statistics.Quantile(part), statistics.min());
       EXPECT_LE(*statistics.Quantile(part), statistics.max());
     }
-    EXPECT_EQ(statistics.ToProto().p90(), *statistics.Quantile(0.9));
+    const Statistics proto = statistics.ToProto();
+    EXPECT_EQ(std::vector<double>({proto.total(), proto.mean(), proto.squared_deviations(), proto.min(),
+                                   proto.p50(), proto.p90(), proto.p99(), proto.max()}),
+              std::vector<double>({statistics.total(), statistics.mean(), statistics.squared_deviations(),
+                                   statistics.min(), *statistics.Quantile(0.5), *statistics.Quantile(0.9),
+                                   *statistics.Quantile(0.99), statistics.max()}));
     const double deviations = static_cast<double>(count * squares - total * total) / n * 1e-24;
     EXPECT_NEAR(statistics.squared_deviations(), deviations, 1e-9 * deviations);
     EXPECT_NEAR(statistics.standard_deviation(), std::sqrt(deviations / n), 1e-9 * std::sqrt(deviations));

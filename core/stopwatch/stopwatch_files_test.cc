@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 TEST_F(StopwatchTest, FilesAreMadeTogetherWithTheirDirectoryAndReplacedByTheNextOnes) {
-  const StopwatchFilesOptions options = {::testing::TempDir() + "/files/rank_00003", "node7", 3, 8};
+  const StopwatchFilesOptions options = {::testing::TempDir() + "/files/rank_00003", "node7", 3, 8, 0.5, 70};
   const auto contents = [&](const std::string& name) {
     return ReadFile(options.dir + "/" + name).value_or("none");
   };
@@ -28,6 +28,8 @@ TEST_F(StopwatchTest, FilesAreMadeTogetherWithTheirDirectoryAndReplacedByTheNext
   EXPECT_EQ(stats.rank(), 3);
   EXPECT_EQ(stats.world_size(), 8);
   EXPECT_EQ(stats.host(), "node7");
+  EXPECT_EQ(stats.observer_thread_seconds(), 0.5);
+  EXPECT_EQ(stats.start_iteration(), 70);
   EXPECT_EQ(stats.measurements(0).name(), "work");
   EXPECT_DOUBLE_EQ(stats.measurements(0).per_interval().total(), 0.003);
   EXPECT_THAT(contents("stopwatch.json"), HasSubstr("\"host\": \"node7\""));

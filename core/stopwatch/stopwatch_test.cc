@@ -25,6 +25,7 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/config.pb.h"
 #include "ott/core/events/event_recorder.h"
+#include "ott/core/events/recorded_window.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "stopwatch_for_test.h"
 
@@ -36,6 +37,7 @@ using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Pointwise;
 
 TEST_F(StopwatchTest, IgnoresEverythingUntilEnabled) {
@@ -96,6 +98,7 @@ TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
     options.num_warmup_iters = trial % 4;
     options.series_limit = 2 + random() % 9;
     if (trial % 2 == 0) options.collective_measurements = {"b", "*e"};
+    options.arrivals_limit = 8;
     options.print_every_n_iters = random() % 4;
     options.print = [&](const Stopwatch& of) { printed.push_back(of.num_measured_iters()); };
     Enable(options);
@@ -159,6 +162,9 @@ TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
     ExpectSeries(stats.iteration_series(), iterations, options.series_limit);
     EXPECT_EQ(PlacesOf(stats.scopes(), ""), places);
     EXPECT_EQ(stats.measurements_size(), intervals.size());
+    if (trial % 2 == 1) {
+      EXPECT_TRUE(stopwatch_.TakeArrivals().empty());
+    }
     for (const Measurement& measurement : stats.measurements()) {
       Intervals& of_measurement = intervals[measurement.name()];
       of_measurement.resize(num_iterations);
@@ -175,6 +181,7 @@ TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
       EXPECT_EQ(measurement.collective(),
                 trial % 2 == 0 && (measurement.name() == "b" || measurement.name() == "e"));
       EXPECT_FALSE(measurement.has_device_per_interval());
+      EXPECT_LE(measurement.own().all().count(), sums.size());
       EXPECT_EQ(measurement.outermost(), places.count("/" + measurement.name()) > 0);
       std::set<std::string> around;
       for (const auto& [place, sums_of_place] : places) {
@@ -238,6 +245,7 @@ TEST_F(StopwatchTest, OneTimeMeasurementsIgnoreWarmUpAndShowThatTheyRun) {
   stopwatch_.FinishIter();
   const StopwatchStats stats = Stats();
   ASSERT_EQ(stats.one_time_size(), 2);
+  EXPECT_EQ(stats.one_time(0).name(), "load");
   EXPECT_FALSE(stats.one_time(0).running());
   EXPECT_DOUBLE_EQ(stats.one_time(0).seconds(), 0.050);
   EXPECT_TRUE(stats.one_time(1).running());
@@ -270,15 +278,26 @@ TEST_F(StopwatchTest, NumbersOutOfRangeAreRefused) {
 }
 
 TEST_F(StopwatchTest, WhatAProfilerRecordedBeforeIsMeasuredAsEverythingElse) {
+  Enable();
+  stopwatch_.Disable();
   EventRecorder recorder(Clock::Steady());
   recorder.Open();
   stopwatch_.RecordInto(&recorder);
   EXPECT_THAT(std::string(stopwatch_.Enable({}).message()), HasSubstr("while a profiler's window is open"));
   Measure("allreduce", 1);
+  stopwatch_.StartOneTime("load");
+  stopwatch_.EndOneTime("load");
   std::optional<Stopwatch::Scope> open;
   open.emplace(stopwatch_, "open");
   stopwatch_.RecordInto(nullptr);
   Pass(1000);
+  recorder.Close();
+  const RecordedWindow window(recorder);
+  std::vector<std::string> names;
+  window.Visit([&](const TraceEvent& event) { names.emplace_back(event.name); });
+  EXPECT_THAT(names, ElementsAre("allreduce", "load", "open"));
+  EXPECT_EQ(window.num_unfinished_ranges(), 1);
+  EXPECT_EQ(window.num_ends_without_begin(), 0);
 
   Stopwatch::Options options;
   options.collective_measurements = {"allreduce"};
@@ -366,7 +385,8 @@ TEST_F(StopwatchTest, OfManyThatRunTheFirstAreNamed) {
   Enable();
   for (int i = 0; i < 1000; ++i) stopwatch_.Start(std::to_string(i));
   EXPECT_THAT(Printed([&] { stopwatch_.FinishIter(); }),
-              AllOf(HasSubstr("\"19\", started at"), HasSubstr("\n  and 980 more\n")));
+              AllOf(HasSubstr("\"19\", started at"), Not(HasSubstr("\"20\", started at")),
+                    HasSubstr("\n  and 980 more\n")));
 }
 
 TEST_F(StopwatchTest, AnyNameIsANameAndIsEscapedWhereProtobufDemandsIt) {
@@ -491,7 +511,10 @@ TEST_F(StopwatchTest, ScopesThatDoNotNestAreMisuse) {
       ContainsRegex("scope \"outer\" of .*:[0-9]+ ends on thread [0-9]+.*innermost scope is \"inner\" of "));
   EXPECT_THAT(Misuses(), ElementsAre("scope \"outer\" ended before what is inside of it"));
   inner.reset();
-  { const Stopwatch::Scope next(stopwatch_, "next"); }
+  {
+    const Stopwatch::Scope next(stopwatch_, "next");
+    const Stopwatch::Scope nested(stopwatch_, "nested");
+  }
   stopwatch_.FinishIter();
   EXPECT_EQ(Stats().num_measured_iters(), 1);
   EXPECT_EQ(Stats().misuses_size(), 1);
