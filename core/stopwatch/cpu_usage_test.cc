@@ -1,5 +1,7 @@
 #include "ott/core/stopwatch/cpu_usage.h"
 
+#include <sys/resource.h>
+
 #include <chrono>
 
 #include "gtest/gtest.h"
@@ -38,8 +40,17 @@ TEST(CpuUsage, ABusyThreadIsSeen) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
   while (std::chrono::steady_clock::now() < until) {
   }
+  rusage before = {}, after = {};
+  getrusage(RUSAGE_SELF, &before);
   const auto end = ReadCpuTimes();
+  getrusage(RUSAGE_SELF, &after);
   ASSERT_TRUE(end.ok());
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  EXPECT_TRUE(seconds(before.ru_utime) <= end->process_user && end->process_user <= seconds(after.ru_utime));
+  EXPECT_TRUE(seconds(before.ru_stime) <= end->process_system &&
+              end->process_system <= seconds(after.ru_stime));
   CpuUsage usage;
   usage.Add(start, *end);
   EXPECT_GT(usage.process_user_percent() + usage.process_system_percent(), 5);

@@ -196,6 +196,10 @@ TEST_F(OwnTimeTest, IsWhatIsNeitherInCollectivesNorWithoutACpu) {
   for (int trial = 0; trial < 100; ++trial) {
     Step all;
     for (int i = 1 + trial % 3; i > 0; --i) all.inner.push_back(DrawStep(random, i - 1, false));
+    Step again;
+    again.name = "module of each trial";
+    again.inner.emplace_back().passes = 1;
+    all.inner.push_back(again);
     Player player = {stopwatch_};
     const uint64_t beside = 1 + random() % 9, asleep = random() % 3;
     Spent whole;
@@ -241,7 +245,10 @@ TEST_F(OwnTimeTest, IsWhatIsNeitherInCollectivesNorWithoutACpu) {
       EXPECT_EQ(arrivals, player.arrivals) << trial;
     }
     // The waiting of an iteration that did not end counts in no later one.
-    Measure("allreduce", 5);
+    {
+      const Stopwatch::Scope unfinished(stopwatch_, again.name);
+      Measure("allreduce", 5);
+    }
     stopwatch_.Disable();
     Enable();
   }
@@ -487,8 +494,15 @@ TEST_F(OwnTimeTest, OfIterationsThatOtherThreadsBeganNothingIsTaken) {
     std::thread([&] { stopwatch_.FinishIter(); }).join();
     Pass(20);
   });
-  EXPECT_EQ(OwnWork().num_watched_iters(), kIterations / 16 * 16);
+  constexpr int kCounted = kIterations / 16 * 16;
+  EXPECT_EQ(OwnWork().num_watched_iters(), kCounted);
   EXPECT_EQ(OwnWork().taken_seconds(), 0);
+  Train([&] {
+    Pass(1);
+    slept_ns += 500'000;
+  });
+  EXPECT_EQ(OwnWork().num_watched_iters(), 2 * kCounted);
+  EXPECT_NEAR(OwnWork().cpu_seconds(), kCounted * 1.5e-3, 1e-9);
 }
 
 TEST_F(OwnTimeTest, AMeasurementThatIsShortForOnceIsWatchedOn) {

@@ -25,7 +25,7 @@ std::optional<Uint128> LeastSquares(uint64_t count, Uint128 total) {
 
 // Returns true if durations with these sums can exist.
 bool AreSumsOfDurations(uint64_t count, Uint128 total, Uint128 squares, uint64_t min, uint64_t max) {
-  if (min > max || total < Uint128{min} * count || total > Uint128{max} * count) return false;
+  if (total < Uint128{min} * count || total > Uint128{max} * count) return false;
   const std::optional<Uint128> least_squares = LeastSquares(count, total);
   return least_squares.has_value() && *least_squares <= squares;
 }

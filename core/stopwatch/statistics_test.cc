@@ -98,12 +98,18 @@ TEST(DurationStatistics, AreTakenFromRoundedNumbersWhereTheExactSumsAreMissing) 
 TEST(DurationStatistics, NumbersThatNoDurationsHaveAreRefused) {
   const Statistics good = Of({1, 2}).ToProto();
   const std::vector<void (*)(Statistics&)> damages = {
-      [](Statistics& proto) { proto.set_count(-1); }, [](Statistics& proto) { proto.set_min(3); },
+      [](Statistics& proto) { proto.set_count(-1); },
+      [](Statistics& proto) { proto.set_min(3); },
       [](Statistics& proto) {
         proto.clear_exact();
         proto.set_total(1e300);
       },
       [](Statistics& proto) { proto.mutable_sketch()->set_bucket_step(0, 1u << 31); },
+      [](Statistics& proto) {
+        proto.mutable_sketch()->clear_bucket_step();
+        for (const uint32_t step : {1u, uint32_t{QuantileSketch::kNumBuckets} - 1})
+          proto.mutable_sketch()->add_bucket_step(step);
+      },
       [](Statistics& proto) { proto.mutable_sketch()->add_count(1); }};
   for (size_t i = 0; i < damages.size(); ++i) {
     Statistics damaged = good;
@@ -138,6 +144,15 @@ TEST(DurationStatistics, ExactSumsThatContradictEachOtherAreRefused) {
     EXPECT_EQ(is_read(total, 1000, 5, 9), total >= 15 && total <= 27) << total;
   for (uint64_t squares = 130; squares < 140; ++squares)
     EXPECT_EQ(is_read(20, squares, 5, 9), squares >= 6 * (20 + 2)) << squares;
+  // Their squares take more than 128 bits.
+  Statistics longest;
+  longest.set_count(3);
+  ExactSums& exact = *longest.mutable_exact();
+  exact.set_total_high(2);
+  exact.set_total_low(UINT64_MAX - 2);
+  exact.set_min(UINT64_MAX);
+  exact.set_max(UINT64_MAX);
+  EXPECT_FALSE(DurationStatistics::FromProto(longest).ok());
   EXPECT_TRUE(is_read(21, 147, 7, 7));
   EXPECT_FALSE(is_read(21, 147, 8, 7));
 }

@@ -44,9 +44,11 @@ TEST(StopwatchNvtx, ScopesNestAndStartedMeasurementsAreRangesOfTheProcess) {
   EXPECT_EQ(num_synchronized, 0);
   // Nothing is sent unless it is asked for.
   Stopwatch silent(RealClock());
-  ASSERT_TRUE(silent.Enable({}).ok());
+  Stopwatch::Options collective;
+  collective.collective_measurements = {"*"};
+  ASSERT_TRUE(silent.Enable(collective).ok());
   Take();
-  const Stopwatch::Scope scope(silent, "silent");
+  { const Stopwatch::Scope scope(silent, "silent"); }
   silent.Start("silent too");
   silent.End("silent too");
   EXPECT_THAT(Received(), IsEmpty());

@@ -22,10 +22,7 @@ void StopwatchMeasurement::Clear() {
   total = finished_total = 0;
 }
 
-StopwatchThread::StopwatchThread() {
-  outermost.thread = this;
-  outermost.record = &root;
-}
+StopwatchThread::StopwatchThread() { outermost.record = &root; }
 
 StopwatchMeasurement* StopwatchThread::FindKnown(std::string_view name) const {
   const size_t hash = std::hash<std::string_view>()(name);

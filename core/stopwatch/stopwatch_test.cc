@@ -99,6 +99,7 @@ TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
     options.series_limit = 2 + random() % 9;
     if (trial % 2 == 0) options.collective_measurements = {"b", "*e"};
     options.arrivals_limit = 8;
+    options.sampled_measurements = options.collective_measurements;
     options.print_every_n_iters = random() % 4;
     options.print = [&](const Stopwatch& of) { printed.push_back(of.num_measured_iters()); };
     Enable(options);
@@ -199,6 +200,8 @@ TEST_F(StopwatchTest, AnySequenceIsCountedByIntervalByIterationAndByPlace) {
     }
     stopwatch_.Disable();
     EXPECT_EQ(stopwatch_.num_measured_iters(), 0);
+    for (const StopwatchSnapshot::Measurement& measurement : stopwatch_.Snapshot().measurements)
+      EXPECT_FALSE(measurement.collective || measurement.sampled);
   }
   EXPECT_EQ(num_device_calls, device_calls_before);
 }

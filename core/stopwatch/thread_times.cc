@@ -51,7 +51,7 @@ std::optional<uint64_t> ParseSchedstat(std::string_view contents) {
   uint64_t taken = 0;
   const char* const end = contents.data() + contents.size();
   const auto first = std::from_chars(contents.data(), end, on_cpu);
-  if (first.ec != std::errc() || first.ptr == end || *first.ptr != ' ') return std::nullopt;
+  if (first.ptr == end || *first.ptr != ' ') return std::nullopt;
   if (std::from_chars(first.ptr + 1, end, taken).ec != std::errc()) return std::nullopt;
   return taken;
 }

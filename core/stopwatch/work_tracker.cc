@@ -163,7 +163,6 @@ void WorkTracker::EndWatching(ThreadWork& thread, const IntervalWork& interval,
 
 void WorkTracker::StartIteration(ThreadWork& thread) {
   StartIteration(thread, ReadTimes(thread));
-  since_count_ = {};
   if (watch_cpu_) CountCpu();
 }
 
