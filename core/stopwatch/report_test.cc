@@ -118,36 +118,26 @@ TEST(FormatTable, IsShortBeforeAnythingWasMeasured) {
               StartsWith("Stopwatch: 0 measured iterations; 2 of 5 of warm-up are done\n"));
 }
 
-TEST(FormatCsv, HasARowForEachMeasurementAndKind) {
+TEST(FormatCsv, HasARowForEachMeasurementAndKindWithTheQuantilesThatAreKnown) {
   StopwatchSnapshot snapshot = FourIterations();
-  snapshot.measurements[1].collective = true;
-  snapshot.measurements[1].device_per_interval = Of({0.002, 0.002});
-  EXPECT_EQ(FormatCsv(snapshot),
-            "kind,name,collective,count,total,mean,stddev,min,p50,p90,p99,max\r\n"
-            "iteration,,false,4,0.04,0.01,0,0.01,0.01,0.01,0.01,0.01\r\n"
-            "per_iteration,rare,false,1,0.004,0.004,0,0.004,0.004,0.004,0.004,0.004\r\n"
-            "per_interval,rare,false,1,0.004,0.004,0,0.004,0.004,0.004,0.004,0.004\r\n"
-            "per_iteration,often,true,4,0.02,0.005,0,0.005,0.005,0.005,0.005,0.005\r\n"
-            "per_interval,often,true,4,0.02,0.005,0,0.005,0.005,0.005,0.005,0.005\r\n"
-            "device_per_interval,often,true,2,0.004,0.002,0,0.002,0.002,0.002,0.002,0.002\r\n");
-}
-
-TEST(FormatCsv, TellsQuantiles) {
-  StopwatchSnapshot snapshot;
+  snapshot.measurements[0].name = "a,\"b\"\nc";
+  snapshot.measurements[0].per_interval = DurationStatistics::FromSums(1, 1000, 1000000, 1000, 1000);
   std::vector<double> seconds;
   for (int i = 1; i <= 100; ++i) seconds.push_back(1e-3 * i);
-  snapshot.iteration = Of(seconds);
-  const auto of = [&](double q) { return *snapshot.iteration.Quantile(q); };
-  EXPECT_THAT(FormatCsv(snapshot),
-              HasSubstr(absl::StrFormat(",0.001,%.9g,%.9g,%.9g,0.1\r\n", of(0.5), of(0.9), of(0.99))));
-}
-
-TEST(FormatCsv, QuotesNamesAndLeavesUnknownQuantilesEmpty) {
-  StopwatchSnapshot snapshot;
-  snapshot.measurements = {MeasurementOf("a,\"b\"\nc", {})};
-  snapshot.measurements[0].per_interval = DurationStatistics::FromSums(1, 1000, 1000000, 1000, 1000);
-  EXPECT_THAT(FormatCsv(snapshot),
-              HasSubstr("per_interval,\"a,\"\"b\"\"\nc\",false,1,1e-09,1e-09,0,1e-09,,,,1e-09\r\n"));
+  const DurationStatistics on_device = Of(seconds);
+  snapshot.measurements[1].collective = true;
+  snapshot.measurements[1].device_per_interval = on_device;
+  EXPECT_EQ(FormatCsv(snapshot),
+            absl::StrFormat(
+                "kind,name,collective,count,total,mean,stddev,min,p50,p90,p99,max\r\n"
+                "iteration,,false,4,0.04,0.01,0,0.01,0.01,0.01,0.01,0.01\r\n"
+                "per_iteration,\"a,\"\"b\"\"\nc\",false,1,0.004,0.004,0,0.004,0.004,0.004,0.004,0.004\r\n"
+                "per_interval,\"a,\"\"b\"\"\nc\",false,1,1e-09,1e-09,0,1e-09,,,,1e-09\r\n"
+                "per_iteration,often,true,4,0.02,0.005,0,0.005,0.005,0.005,0.005,0.005\r\n"
+                "per_interval,often,true,4,0.02,0.005,0,0.005,0.005,0.005,0.005,0.005\r\n"
+                "device_per_interval,often,true,100,5.05,0.0505,%.9g,0.001,%.9g,%.9g,%.9g,0.1\r\n",
+                on_device.standard_deviation(), *on_device.Quantile(0.5), *on_device.Quantile(0.9),
+                *on_device.Quantile(0.99)));
 }
 
 }  // namespace

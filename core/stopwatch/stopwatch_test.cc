@@ -46,6 +46,8 @@ TEST_F(StopwatchTest, IgnoresEverythingUntilEnabled) {
   stopwatch_.End("never started");
   stopwatch_.FinishIter();
   stopwatch_.EndOneTime("never started");
+  stopwatch_.CloseWindow();
+  EXPECT_TRUE(stopwatch_.TakeArrivals().empty());
   EXPECT_FALSE(stopwatch_.enabled());
   EXPECT_EQ(Stats().measurements_size() + Stats().one_time_size(), 0);
   Enable();
@@ -341,6 +343,7 @@ TEST_F(StopwatchTest, MisuseIsLoggedAndCountedByKind) {
               ElementsAre("End(\"a\") without Start", "Start(\"a\") while it runs",
                           "FinishIter() while \"a\" runs, so that no iteration counts",
                           "StartOneTime(\"once\") again", "EndOneTime(\"once\") without StartOneTime"));
+  EXPECT_EQ(Stats().misuses(2).count(), 100);
   const std::string table = stopwatch_.Table();
   EXPECT_THAT(table,
               AllOf(HasSubstr("Stopwatch: 0 measured iterations\n"),
