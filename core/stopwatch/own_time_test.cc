@@ -541,17 +541,6 @@ TEST_F(OwnTimeTest, AMeasurementThatRanInsideOfAnotherIsWatchedNoMore) {
   EXPECT_NEAR(Own("outer and inner norm").all().seconds(), 0.052, 1e-4);
 }
 
-TEST_F(OwnTimeTest, TheKernelIsAskedOnceInATenthOfAMillisecond) {
-  const auto train = [&] {
-    Train([&] {
-      for (int part = 0; part < 50; ++part) MeasureScope("allreduce", 10'000);
-      Pass(50);
-    });
-  };
-  train();
-  EXPECT_LE(ReadsDuring(train).first, (kIterations + 1) * 7);
-}
-
 TEST_F(OwnTimeTest, WithoutACpuWhileAnArrivalIsTakenDownItIsNoLater) {
   Train([&] { Pass(10); });
   const uint64_t arrived = now_ns;
