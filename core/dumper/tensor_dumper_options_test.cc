@@ -191,6 +191,8 @@ TEST(TensorDumper, OptionsComeFromTheConfiguration) {
   EXPECT_EQ(unset.num_writer_threads, 1);
   EXPECT_EQ(unset.max_bytes_per_dump, TensorDumperOptions().max_bytes_per_dump);
   EXPECT_EQ(unset.reserved_bytes, TensorDumperOptions().reserved_bytes);
+  EXPECT_EQ(unset.num_json_threads, TensorDumperOptions().num_json_threads);
+  EXPECT_EQ(unset.max_queued_bytes, TensorDumperOptions().max_queued_bytes);
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
       R"(iterations { every: 3 } ranks: 1 include_globs: "a" include_regexes: "b" exclude_globs: "c"
          exclude_regexes: "d" format_for_all: FORMAT_STATISTICS

@@ -222,8 +222,8 @@ TEST_F(TensorDumperTest, GradientsAreComputedByTheProvider) {
     EXPECT_EQ(tensors[1].path, "w.b");
     EXPECT_EQ(tensors[1].tensor.view.data(), data_);
     std::vector<Gradient> gradients(3);
-    gradients[0] = {Gradient::Kind::kComputed, Tensor{TensorView(gradient, {2, 2}), nullptr}};
-    gradients[1].kind = Gradient::Kind::kRequiresNoGrad;
+    gradients[0].kind = Gradient::Kind::kRequiresNoGrad;
+    gradients[1] = {Gradient::Kind::kComputed, Tensor{TensorView(gradient, {2, 2}), nullptr}};
     gradients[2].kind = Gradient::Kind::kNotInGraph;
     return gradients;
   };
@@ -232,8 +232,8 @@ TEST_F(TensorDumperTest, GradientsAreComputedByTheProvider) {
   DumpNow();
   const Value grads = Read(0).grads.value();
   const ValueMap& w = grads.map().Find("w")->map();
-  EXPECT_EQ(static_cast<const float*>(w.Find("a")->tensor().view.data())[0], 5);
-  EXPECT_EQ(w.Find("b")->string_value(), "`.requires_grad == False`");
+  EXPECT_EQ(w.Find("a")->string_value(), "`.requires_grad == False`");
+  EXPECT_EQ(static_cast<const float*>(w.Find("b")->tensor().view.data())[0], 5);
   EXPECT_TRUE(w.Find("c")->is_null());
 }
 
@@ -267,6 +267,7 @@ TEST_F(TensorDumperTest, FullDataIsKeptWhereTheReferenceDiffers) {
   ASSERT_TRUE(second.AddTensorData("", ValueMap{{"same", view_}, {"other", 5.0}}).ok());
   ASSERT_TRUE(second.Dump().ok());
   EXPECT_THAT(ReadDump(options.dir + "/0")->tensors.map().Find("other")->double_value(), 5);
+  EXPECT_FALSE(ReadDump(options.dir + "/0")->tensors.map().Find("same")->is_tensor());
   // The comparison is as if all had been dumped.
   const TreeComparison comparison = CompareDumps(dir_ + "/0", options.dir + "/0");
   EXPECT_EQ(comparison.results[0].comparison.status, CompareStatus::kBitwiseEqual);
@@ -332,6 +333,11 @@ TEST_F(TensorDumperTest, ErrorsOfWriterThreadsReachTheCaller) {
   absl::Status status = dumper_.Dump();
   status.Update(dumper_.Flush());
   EXPECT_EQ(status.message(), dir_ + "/0: is a file where a directory is needed");
+  // Without them, at once.
+  ASSERT_TRUE(dumper_.Disable().ok());
+  Enable();
+  Add("a", view_);
+  EXPECT_EQ(dumper_.Dump(), status);
 }
 
 TEST_F(TensorDumperTest, DumpedDataIsComparedInPlaceWhateverTheOrder) {
@@ -447,6 +453,7 @@ TEST_F(TensorDumperTest, ADumpThatDiffersIsAnErrorOrAWarning) {
 
   // A dumper that is enabled again dumps, and compares no more.
   ASSERT_TRUE(dumper_.Disable().ok());
+  EXPECT_FALSE(dumper_.active());
   Enable();
   Add("a", 2.0);
   DumpNow();
