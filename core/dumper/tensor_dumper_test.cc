@@ -135,7 +135,10 @@ TEST_F(TensorDumperTest, ExcludedObjectsNeedNoConverterAndWhatBecomesEmptyStays)
   const int64_t sizes[2] = {1, 2};
   const RaggedBatch batch{{view_, nullptr}, {TensorView(sizes, {2}), nullptr}};
   dumper_.EnableRaggedBatchDumping();
-  Add("model", ValueMap{{"a", view_}, {"opaque", Value::Object(Opaque())}, {"batch", Value::Object(batch)}},
+  const ValueMap opaque{{"opaque", Value::Object(Opaque())}};
+  Add("model",
+      ValueMap{
+          {"a", view_}, {"opaque", opaque}, {"list", Value::List{opaque}}, {"batch", Value::Object(batch)}},
       options);
   EXPECT_THAT(PathsOf(*dumper_.tensors()), ElementsAre("model.a", "model.batch.data"));
   // The Python dumper leaves it out, too.
@@ -268,6 +271,10 @@ TEST_F(TensorDumperTest, FullDataIsKeptWhereTheReferenceDiffers) {
   ASSERT_TRUE(second.Dump().ok());
   EXPECT_THAT(ReadDump(options.dir + "/0")->tensors.map().Find("other")->double_value(), 5);
   EXPECT_FALSE(ReadDump(options.dir + "/0")->tensors.map().Find("same")->is_tensor());
+  // The reference has no other iteration.
+  ASSERT_TRUE(second.AddTensorData("same", view_).ok());
+  ASSERT_TRUE(second.Dump().ok());
+  EXPECT_TRUE(ReadDump(options.dir + "/1")->tensors.map().Find("same")->is_tensor());
   // The comparison is as if all had been dumped.
   const TreeComparison comparison = CompareDumps(dir_ + "/0", options.dir + "/0");
   EXPECT_EQ(comparison.results[0].comparison.status, CompareStatus::kBitwiseEqual);
