@@ -188,50 +188,41 @@ TEST(ReadFile, OfAFifoOrADirectoryIsAnErrorAtOnce) {
 }
 
 // Has a file and a folder, and a file that is here as well.
-class FarForTest : public FarFiles {
- public:
-  explicit FarForTest(const std::string& dir) : dir_(dir) { SetFarFiles(this); }
-  ~FarForTest() override { SetFarFiles(nullptr); }
+struct FarForTest : FarFiles {
+  std::string dir = MakeTestDir();
 
   Kind KindOf(const std::string& path) const override {
-    if (path == dir_ + "/file" || path == dir_ + "/both") return Kind::kFile;
-    return path == dir_ || path == dir_ + "/folder" ? Kind::kDirectory : Kind::kNone;
+    if (path == dir + "/file" || path == dir + "/both") return Kind::kFile;
+    return path == dir + "/folder" ? Kind::kDirectory : Kind::kNone;
   }
-  std::string HostOf(const std::string& path) const override {
-    return KindOf(path) == Kind::kNone ? "" : "node7";
-  }
+  std::string HostOf(const std::string& path) const override { return path == dir + "/none" ? "" : "node7"; }
   std::vector<std::string> List(const std::string& path) const override {
-    if (path == dir_) return {"both", "file", "folder"};
-    return {};
+    return path == dir ? std::vector<std::string>{"both", "file", "folder"} : std::vector<std::string>();
   }
   absl::StatusOr<std::string> Read(const std::string&, int64_t max_bytes) override {
     return absl::StrCat("far, at most ", max_bytes);
   }
-
- private:
-  const std::string dir_;
 };
 
 TEST(FarFiles, AreFoundAndReadWholeUnlessTheyAreHere) {
-  const std::string dir = MakeTestDir(), file = dir + "/file", folder = dir + "/folder", both = dir + "/both";
+  FarForTest far;
+  const std::string &dir = far.dir, file = dir + "/file", folder = dir + "/folder", both = dir + "/both";
   ASSERT_TRUE(WriteFileAtomically(both, "near").ok());
-  {
-    const FarForTest far(dir);
-    for (const std::string& path : {file, folder, both, dir, dir + "/none"}) {
-      EXPECT_EQ(PathExists(path), path != dir + "/none") << path;
-      EXPECT_EQ(IsRegularFile(path), path == file || path == both) << path;
-      EXPECT_EQ(IsDirectory(path), path == folder || path == dir) << path;
-      EXPECT_EQ(ListDirectory(path).ok(), path == folder || path == dir) << path;
-      EXPECT_EQ(FarHostOf(path), path == file || path == folder ? "node7" : "") << path;
-    }
-    EXPECT_THAT(*ListDirectory(dir), ElementsAre("both", "file", "folder"));
-    EXPECT_EQ(*ReadFile(file, 9), "far, at most 9");
-    EXPECT_EQ(*ReadFile(both), "near");
-    EXPECT_TRUE(MappedFile::Open(both).ok());
-    EXPECT_EQ(MappedFile::Open(file).status(),
-              absl::FailedPreconditionError(
-                  file + ": is on node7, and files of its kind are read where they are; ask there"));
+  SetFarFiles(&far);
+  for (const std::string& path : {file, folder, both, dir, dir + "/none"}) {
+    EXPECT_EQ(PathExists(path), path != dir + "/none") << path;
+    EXPECT_EQ(IsRegularFile(path), path == file || path == both) << path;
+    EXPECT_EQ(IsDirectory(path), path == folder || path == dir) << path;
+    EXPECT_EQ(ListDirectory(path).ok(), path == folder || path == dir) << path;
+    EXPECT_EQ(FarHostOf(path), path == file || path == folder ? "node7" : "") << path;
   }
+  EXPECT_THAT(*ListDirectory(dir), ElementsAre("both", "file", "folder"));
+  EXPECT_EQ(*ReadFile(file, 9), "far, at most 9");
+  EXPECT_EQ(*ReadFile(both), "near");
+  EXPECT_TRUE(MappedFile::Open(both).ok());
+  EXPECT_EQ(MappedFile::Open(file).status().message(),
+            file + ": is on node7, and files of its kind are read where they are; ask there");
+  SetFarFiles(nullptr);
   EXPECT_FALSE(PathExists(file) || PathExists(folder));
 }
 

@@ -106,16 +106,6 @@ TEST(ProcessWide, EnablingInOneCopySwitchesAllAndAlsoThoseLoadedLater) {
   EXPECT_FALSE(first.enabled());
 }
 
-TEST(ProcessWide, APluginThatUsedTheInstanceStaysLoaded) {
-  const Plugin plugin("libfirst_plugin_for_test.so");
-  int64_t* const before = plugin.counter();
-  plugin.Close();
-  counter.SetEnabled(true);
-  EXPECT_TRUE(plugin.enabled());
-  EXPECT_EQ(plugin.counter(), before);
-  counter.SetEnabled(false);
-}
-
 TEST(ProcessWide, APluginThatWasAlwaysOffIsUnloaded) {
   const std::string name = "liboff_plugin_for_test.so";
   const Plugin plugin(name);
@@ -129,15 +119,22 @@ TEST(ProcessWide, APluginThatWasAlwaysOffIsUnloaded) {
   EXPECT_EQ(again.counter(), &counter.Get().value);
 }
 
-TEST(ProcessWide, APluginThatWasEnabledByOthersOrWhileItWasLoadedStaysLoaded) {
-  for (const std::string name : {"libenabled_plugin_for_test.so", "libloaded_plugin_for_test.so"}) {
-    counter.SetEnabled(name == "libloaded_plugin_for_test.so");
+TEST(ProcessWide, APluginThatUsedTheInstanceOrWasEnabledByOthersOrWhileItWasLoadedStaysLoaded) {
+  for (const std::string how : {"first", "enabled", "loaded"}) {
+    const std::string name = "lib" + how + "_plugin_for_test.so";
+    counter.SetEnabled(how == "loaded");
     const Plugin plugin(name);
-    counter.SetEnabled(true);
-    EXPECT_TRUE(plugin.enabled());
-    counter.SetEnabled(false);
+    int64_t* const used = how == "first" ? plugin.counter() : nullptr;
+    if (how != "first") {
+      counter.SetEnabled(true);
+      EXPECT_TRUE(plugin.enabled());
+      counter.SetEnabled(false);
+    }
     plugin.Close();
     EXPECT_TRUE(Plugin::IsLoaded(name));
+    if (used != nullptr) {
+      EXPECT_EQ(plugin.counter(), used);
+    }
   }
 }
 

@@ -24,7 +24,7 @@ TEST(ProtoJson, ReadsWhatItWroteInEitherLayoutWithOneNewlineAtTheEnd) {
   EXPECT_THAT(ProtoToJson(config, JsonLayout::kOneLine), HasSubstr("\"timeout_seconds\":0"));
 }
 
-TEST(ProtoJson, FieldsOfALaterVersionAreIgnored) {
+TEST(ProtoJson, FieldsOfALaterVersionAreIgnoredAndOtherTextIsRefused) {
   Config config;
   std::string unknown;
   ASSERT_TRUE(
@@ -34,11 +34,7 @@ TEST(ProtoJson, FieldsOfALaterVersionAreIgnored) {
   ASSERT_TRUE(JsonToProto("{\"run_dir\": \"out\"}", &config, &unknown).ok());
   EXPECT_EQ(unknown, "");
   EXPECT_EQ(config.run_dir(), "out");
-}
-
-TEST(ProtoJson, OtherTextIsRefused) {
-  Config config;
-  EXPECT_EQ(JsonToProto("{\"run_dir\": ", &config).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::IsInvalidArgument(JsonToProto("{\"run_dir\": ", &config)));
 }
 
 }  // namespace
