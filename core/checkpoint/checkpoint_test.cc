@@ -53,12 +53,19 @@ TEST(Checkpoint, ADistributedCheckpointIsTheStateThatWasSavedByAnyNumberOfRanks)
   EXPECT_NE(At(At(Read(Data("dcp_2")), "model"), "0.weight").tensor().scattered, nullptr);
 }
 
+// Writes a file, and the folders it is in: what is in that of testdata with such a name, or these bytes.
+void Put(const std::string& path, const std::string& contents) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  const std::string bytes = IsRegularFile(Data(contents)) ? *ReadFile(Data(contents)) : contents;
+  ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
+}
+
 TEST(Checkpoint, FilesBesidePartsThatBelongTogetherAreReadToo) {
   const std::string dir = MakeTestDir();
   for (const char* const parts : {"dcp_2", "zero_2"}) {
     std::filesystem::copy(Data(parts), absl::StrCat(dir, "/", parts),
                           std::filesystem::copy_options::recursive);
-    std::filesystem::copy_file(Data("plain.pkl"), absl::StrCat(dir, "/", parts, "/rng_state_0.pth"));
+    Put(absl::StrCat(dir, "/", parts, "/rng_state_0.pth"), "plain.pkl");
     const Checkpoint read = ReadCheckpoint(absl::StrCat(dir, "/", parts)).value();
     EXPECT_EQ(At(At(read.state, "rng_state_0"), "step").int_value(), 3) << parts;
     EXPECT_EQ(read.format, *parts == 'd' ? "a distributed checkpoint and 1 files"
@@ -69,11 +76,9 @@ TEST(Checkpoint, FilesBesidePartsThatBelongTogetherAreReadToo) {
 TEST(Checkpoint, ALinkMustNotLeadOutOfTheFolder) {
   const std::string dir = testing::TempDir() + "/links";
   const std::string snapshot = dir + "/hub/snapshots/0123";
-  for (const std::string& folder : {dir + "/in", dir + "/hub/blobs", snapshot})
-    std::filesystem::create_directories(folder);
-  std::filesystem::copy_file(Data("weights.pt"), dir + "/secret.pt");
-  std::filesystem::copy_file(Data("weights.pt"), dir + "/in/weights.pt");
-  std::filesystem::copy_file(Data("weights.pt"), dir + "/hub/blobs/89ab");
+  for (const char* const file : {"/secret.pt", "/in/weights.pt", "/hub/blobs/89ab"})
+    Put(dir + file, "weights.pt");
+  std::filesystem::create_directories(snapshot);
   // Names that are the same in a state, too.
   std::filesystem::create_symlink("weights.pt", dir + "/in/weights.bin");
   EXPECT_EQ(Read(dir + "/in").map().size(), 2);
@@ -88,16 +93,14 @@ TEST(Checkpoint, ALinkMustNotLeadOutOfTheFolder) {
     std::filesystem::remove(dir + "/in/out.pt");
   }
   // An index in the working directory, too.
+  Put(dir + "/in/n.index.json", R"({"weight_map": {"x": "weights.bin"}})");
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(dir + "/in");
-  ASSERT_TRUE(WriteFileAtomically("n.index.json", R"({"weight_map": {"x": "weights.bin"}})").ok());
   EXPECT_EQ(ReadCheckpoint("n.index.json").status().message(),
             "n.index.json: weights.bin has no 'x', as the index says");
   std::filesystem::current_path(before);
   std::filesystem::create_symlink("../secret.pt", dir + "/in/shard.safetensors");
-  ASSERT_TRUE(
-      WriteFileAtomically(dir + "/in/m.index.json", R"({"weight_map": {"0.weight": "shard.safetensors"}})")
-          .ok());
+  Put(dir + "/in/m.index.json", R"({"weight_map": {"0.weight": "shard.safetensors"}})");
   EXPECT_THAT(ReadCheckpoint(dir + "/in/m.index.json").status().message(),
               HasSubstr("which leads out of the folder"));
   std::filesystem::remove_all(dir);
@@ -105,28 +108,23 @@ TEST(Checkpoint, ALinkMustNotLeadOutOfTheFolder) {
 
 TEST(Checkpoint, FoldersOfNumberedCheckpointsAreListed) {
   const std::string dir = MakeTestDir();
-  for (const char* const name : {"checkpoint-100", "global_step20", "iter_0000300", "other_7", "epoch"}) {
-    std::filesystem::create_directories(absl::StrCat(dir, "/", name));
-    std::filesystem::copy_file(Data("plain.pkl"), absl::StrCat(dir, "/", name, "/state.pkl"));
-  }
-  for (const char* const name :
-       {"epoch=3-step=40.ckpt", "step_50.pt", "model-00001-of-00002.pt", "step_60.log", "rng_state_0.pth",
-        "model_state_0.pt", "model_state_1.pt", "optim_state_1.pt", "100", "=.pt"}) {
-    std::filesystem::copy_file(Data("weights.pt"), absl::StrCat(dir, "/", name));
-  }
+  for (const char* const name : {"checkpoint-100", "global_step20", "iter_0000300", "other_7", "epoch"})
+    Put(absl::StrCat(dir, "/", name, "/state.pkl"), "plain.pkl");
+  for (const char* const name : {"epoch=3-step=40.ckpt", "step_50.pt", "model-00001-of-00002.pt",
+                                 "step_60.log", "rng_state_0.pth", "model_state_0.pt", "model_state_1.pt",
+                                 "optim_state_1.pt", "100", "=.pt", "last.ckpt", "config.json", ".hidden.pt"})
+    Put(absl::StrCat(dir, "/", name), "weights.pt");
   const std::map<int64_t, std::string> expected = {{20, dir + "/global_step20"},
                                                    {40, dir + "/epoch=3-step=40.ckpt"},
                                                    {50, dir + "/step_50.pt"},
                                                    {100, dir + "/checkpoint-100"},
                                                    {300, dir + "/iter_0000300"}};
-  for (const char* const name : {"last.ckpt", "config.json", ".hidden.pt"})
-    std::filesystem::copy_file(Data("weights.pt"), absl::StrCat(dir, "/", name));
   for (const char* const empty : {"/empty", "/step_70"}) std::filesystem::create_directories(dir + empty);
   EXPECT_EQ(ListCheckpoints(dir), expected);
   EXPECT_THAT(ListOtherCheckpoints(dir),
               ElementsAre("=.pt", "epoch", "last.ckpt", "model-00001-of-00002.pt", "model_state_0.pt",
                           "model_state_1.pt", "optim_state_1.pt", "other_7", "rng_state_0.pth"));
-  std::filesystem::copy_file(Data("weights.pt"), dir + "/step_100.pt");
+  Put(dir + "/step_100.pt", "weights.pt");
   EXPECT_THAT(ListCheckpoints(dir), testing::IsEmpty()) << "two of iteration 100";
 }
 
@@ -202,12 +200,7 @@ TEST(Checkpoint, OfAFolderEachFileIsAValueExceptThoseThatBelongTogether) {
            {{{"a/b/c/d/e.pt", "weights.pt"}}, "/a/b/c/d: is more than 3 folders deep", ""},
            {{{"a/b/c/d.pt", "weights.pt"}}, "a folder of 1 files", "a"},
            {{{".hidden/a.pt", "weights.pt"}}, none, ""}}) {
-    for (const auto& [name, contents] : folder.files) {
-      std::filesystem::create_directories(std::filesystem::path(dir + "/" + name).parent_path());
-      const auto data =
-          std::filesystem::is_regular_file(Data(contents)) ? ReadFile(Data(contents)) : contents;
-      ASSERT_TRUE(WriteFileAtomically(dir + "/" + name, *data).ok());
-    }
+    for (const auto& [name, contents] : folder.files) Put(dir + "/" + name, contents);
     const bool is_error = folder.names.empty();
     EXPECT_EQ(Format(dir), is_error ? dir + folder.format : folder.format);
     std::vector<std::string> names;
@@ -228,11 +221,10 @@ TEST(Checkpoint, AFolderIsACheckpointByTheNamesInIt) {
                                             {"folder.pt/notes.txt", false},
                                             {"a/b/c/d.pt", true},
                                             {"a/b/c/d/e.pt", false}}) {
-    const std::filesystem::path path = absl::StrCat(dir, "/", name);
-    std::filesystem::create_directories(path.parent_path());
-    std::filesystem::copy_file(Data("plain.pkl"), path);
+    const std::string path = absl::StrCat(dir, "/", name);
+    Put(path, "plain.pkl");
     EXPECT_EQ(IsCheckpoint(dir), is_checkpoint) << name;
-    EXPECT_TRUE(IsCheckpoint(path.string()));
+    EXPECT_TRUE(IsCheckpoint(path));
     std::filesystem::remove_all(dir);
   }
   EXPECT_FALSE(IsCheckpoint(dir));
@@ -253,7 +245,7 @@ TEST(Checkpoint, AttributesOfTorchScriptMayHaveLongNames) {
       "\x80\x02"
       "cm\nC\n)\x81}(" +
       TextInPickle(name) + "K\3ub.";
-  ASSERT_TRUE(WriteFileAtomically(path, Zip({{"a/data.pkl", module}, {"a/constants.pkl", ""}})).ok());
+  Put(path, Zip({{"a/data.pkl", module}, {"a/constants.pkl", ""}}));
   EXPECT_EQ(At(Read(path), name).int_value(), 3);
 }
 
@@ -296,13 +288,9 @@ TEST(Checkpoint, WhatAPickleWouldCallIsAValueAndNotCalled) {
 
 class Hostile : public testing::Test {
  protected:
-  std::string Write(const std::string& name, const std::string& bytes) {
-    const std::string path = absl::StrCat(dir_, "/", name);
-    EXPECT_TRUE(WriteFileAtomically(path, bytes).ok());
-    return path;
-  }
   std::string Error(const std::string& name, const std::string& bytes) {
-    return std::string(ReadCheckpoint(Write(name, bytes)).status().message());
+    Put(absl::StrCat(dir_, "/", name), bytes);
+    return std::string(ReadCheckpoint(absl::StrCat(dir_, "/", name)).status().message());
   }
 
   const std::string dir_ = MakeTestDir();
@@ -371,9 +359,8 @@ TEST_F(Hostile, WhatIsWrongInAFileOrAnIndexIsNamed) {
       absl::StrAppend(&map, ",\"", name, "\":\"", file, map.size() > 99 ? "" : "2", "\"");
     return "{" + map.substr(1) + "}";
   };
-  Write("a.safetensors", whole);
-  Write("a.safetensors2", whole);
-  Write("b.pkl", "\x80\x02).");
+  for (const char* const name : {"/a.safetensors", "/a.safetensors2"}) Put(dir_ + name, whole);
+  Put(dir_ + "/b.pkl", "\x80\x02).");
   for (const auto& [map, message] : std::vector<std::pair<std::string, std::string>>{
            {"3", "\"weight_map\" is no map of names to files"},
            {R"({"w": 3})", "the file of 'w' is no text"},
