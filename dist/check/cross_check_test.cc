@@ -184,6 +184,7 @@ TEST(CrossCheck, OfAnyRanksEachCheckSaysWhatTheDefinitionSays) {
       EXPECT_EQ(shards[rank][0].worst_outcome(), of_shards[worst]);
       EXPECT_EQ(shards[rank][0].worst_rank(), worst);
       EXPECT_EQ(shards[rank][0].worst_finding(), passes ? "" : FormatFinding(shards[worst][0]));
+      EXPECT_EQ(shards[rank][0].first_tensor(), "") << "it is another one for each shard";
     }
   }
 }
@@ -351,6 +352,7 @@ TEST_F(CrossCheckReferenceTest, AllRanksKnowWhatDiffersFirstOnWhichOfThem) {
       EXPECT_EQ(verdict.tensor(), outcomes.at(mine) == DIFFERENT ? mine : "");
       EXPECT_EQ(verdict.reason(), mine == "?" ? "no copy" : "");
       EXPECT_EQ(verdict.worst_outcome(), outcomes.at(first));
+      EXPECT_EQ(verdict.worst_finding(), "");
       EXPECT_EQ(verdict.worst_rank(), first_ranks[0]);
       EXPECT_EQ(verdict.first_tensor(), any_differs ? first : "");
       EXPECT_THAT(verdict.first_ranks(), ElementsAreArray(any_differs ? first_ranks : std::vector<int>()));

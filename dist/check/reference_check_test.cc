@@ -307,7 +307,7 @@ TEST_F(ReferenceCheckTest, WhatTheReferenceSelectsForNoDumpIsLeftOut) {
   ASSERT_TRUE(WriteRunInfo(dir_, info).ok());
   const TensorView experts(experts_.data(), {4, 6}), bias(bias_.data(), {2});
   const Value list = Value::List{bias};
-  Write(ValueMap{{"weights", ValueMap{{"experts", experts}, {"list", list}}}});
+  Write(ValueMap{{"rate", 0.5}, {"weights", ValueMap{{"experts", experts}, {"list", list}}}});
   const auto check = ReferenceCheck::Create(Config(""), RankMeshes(1));
   const Value grads = ValueMap{{"bias", bias}};
   for (const float change : {0.0f, 1.0f}) {
@@ -315,11 +315,12 @@ TEST_F(ReferenceCheckTest, WhatTheReferenceSelectsForNoDumpIsLeftOut) {
     changed[3] += change;
     const Value tensors =
         ValueMap{{"batch", bias},
+                 {"rate", 0.5},
                  {"weights",
                   ValueMap{{"experts", TensorView(changed.data(), {4, 6})}, {"list", list}, {"bias", bias}}}};
     const CrossCheckVerdict verdict = check->Check(kIteration, 0, tensors, &grads);
     EXPECT_EQ(verdict.outcome(), change == 0 ? BITWISE_EQUAL : DIFFERENT) << FormatVerdict(verdict);
-    EXPECT_EQ(verdict.num_tensors(), 2);
+    EXPECT_EQ(verdict.num_tensors(), 3);
   }
 }
 
@@ -393,13 +394,16 @@ TEST_F(ReferenceCheckTest, AKindThatIsNotThereIsNoPassNorIsNothing) {
     EXPECT_EQ(verdict.reason(), reason);
     EXPECT_EQ(verdict.outcome(), reason.empty() ? BITWISE_EQUAL : NOT_COMPARED);
   }
-  Write(ValueMap{{"weights", ValueMap{{"w", TensorView(bias_.data(), {2})}}}});
+  const Value weights = ValueMap{{"weights", ValueMap{{"w", TensorView(bias_.data(), {2})}}}};
+  Write(weights);
   const auto check = ReferenceCheck::Create(Config("kinds: TENSOR_KIND_PARAMETER"), RankMeshes(4));
   EXPECT_EQ(check->Check(kIteration, 0, ValueMap(), nullptr).outcome(), DIFFERENT) << "all are gone";
   Write(ValueMap());
-  EXPECT_EQ(
-      ReferenceCheck::Create(Config(""), RankMeshes(4))->Check(kIteration, 0, ValueMap(), nullptr).reason(),
-      nothing);
+  EXPECT_EQ(check->Check(kIteration, 0, weights, nullptr).outcome(), DIFFERENT) << "all are new";
+  const CrossCheckVerdict of_nothing =
+      ReferenceCheck::Create(Config(""), RankMeshes(4))->Check(kIteration, 0, ValueMap(), nullptr);
+  EXPECT_EQ(of_nothing.reason(), nothing);
+  EXPECT_EQ(of_nothing.outcome(), NOT_COMPARED);
 }
 
 // The tree has an image of a selected tensor, and lists of another kind.

@@ -282,6 +282,19 @@ CrossCheckVerdict CheckValues(const std::vector<double>& values, double atol, do
       {}, options)[0];
 }
 
+TEST(ReplicaCheck, WithAToleranceABlockThatAgreesExcusesNoneBeforeIt) {
+  ReplicaCheckOptions options;
+  options.tolerance.emplace().atol = 0.5;
+  const auto change = [](int rank, ReplicaModel& model) {
+    if (rank != 1) return;
+    model.weights[0] += 20;
+    model.weights[35000] += 0.1f;
+  };
+  const CrossCheckVerdict verdict = Check(3, change, {}, options)[0];
+  EXPECT_EQ(verdict.outcome(), DIFFERENT);
+  EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(1));
+}
+
 // 0.1 is within 0.095 of 1.1, and not of 1; whose digest comes first does not matter.
 TEST(ReplicaCheck, WithARelativeToleranceEachMustBeWithinItOfTheOther) {
   for (int scale = 1; scale <= 12; ++scale) {
@@ -386,7 +399,9 @@ TEST(ReplicaCheck, NumbersBoolsAndTextsAreReplicas) {
     ASSERT_EQ(verdict.differences_size(), 1) << verdict.DebugString();
     EXPECT_EQ(verdict.differences(0).value(), test.value);
     EXPECT_EQ(verdict.differences(0).expected(), test.expected);
-    EXPECT_EQ(CheckTrees({good, test.bad, good}, 0.5).outcome(), test.within ? WITHIN_TOLERANCE : DIFFERENT);
+    const CrossCheckVerdict within = CheckTrees({good, test.bad, good}, 0.5);
+    EXPECT_EQ(within.outcome(), test.within ? WITHIN_TOLERANCE : DIFFERENT);
+    EXPECT_THAT(within.culprit_ranks(), ElementsAreArray(std::vector<int>(test.within ? 0 : 1, 1)));
   }
   // More ranks than are compared with all others, of which none agree: what is shown is one difference.
   std::vector<Value> all_differ;
