@@ -307,7 +307,8 @@ TEST_F(ReferenceCheckTest, WhatTheReferenceSelectsForNoDumpIsLeftOut) {
   ASSERT_TRUE(WriteRunInfo(dir_, info).ok());
   const TensorView experts(experts_.data(), {4, 6}), bias(bias_.data(), {2});
   const Value list = Value::List{bias};
-  Write(ValueMap{{"rate", 0.5}, {"weights", ValueMap{{"experts", experts}, {"list", list}}}});
+  Write(ValueMap{
+      {"none", ValueMap()}, {"rate", 0.5}, {"weights", ValueMap{{"experts", experts}, {"list", list}}}});
   const auto check = ReferenceCheck::Create(Config(""), RankMeshes(1));
   const Value grads = ValueMap{{"bias", bias}};
   for (const float change : {0.0f, 1.0f}) {
@@ -315,6 +316,7 @@ TEST_F(ReferenceCheckTest, WhatTheReferenceSelectsForNoDumpIsLeftOut) {
     changed[3] += change;
     const Value tensors =
         ValueMap{{"batch", bias},
+                 {"none", ValueMap()},
                  {"rate", 0.5},
                  {"weights",
                   ValueMap{{"experts", TensorView(changed.data(), {4, 6})}, {"list", list}, {"bias", bias}}}};

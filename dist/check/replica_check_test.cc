@@ -97,7 +97,7 @@ TEST(ReplicaCheck, OfAnyRanksTheVerdictIsThatOfTheDefinition) {
     std::vector<std::map<std::string, int>> has(size);
     std::vector<std::vector<NamedTensor>> tensors(size);
     std::vector<int> problems;
-    const bool any_differ = !one_in(3), nothing = one_in(20);
+    const bool any_differ = !one_in(3), nothing = one_in(20), all_have_problems = one_in(8);
     for (int rank = 0; rank < size; ++rank) {
       for (const char* const path : {"weights", "text"})
         has[rank][path] = any_differ && one_in(3) ? static_cast<int>(random() % 3) : 0;
@@ -114,7 +114,7 @@ TEST(ReplicaCheck, OfAnyRanksTheVerdictIsThatOfTheDefinition) {
           {"same", {TensorView(same.data(), {1}), nullptr}}};
       std::shuffle(tensors[rank].begin(), tensors[rank].end(), random);
       if (nothing) tensors[rank].clear();
-      if (one_in(8)) problems.push_back(rank);
+      if (all_have_problems || one_in(8)) problems.push_back(rank);
     }
     const auto has_problem = [&](int rank) { return std::count(problems.begin(), problems.end(), rank) > 0; };
     const bool is_damaged = one_in(2), has_library = one_in(2);
