@@ -416,6 +416,8 @@ TEST(CrossCheck, RefusesABadConfigurationOnAllRanksAndNamesWhere) {
         {"reference_tolerance { rtol: nan }", of_reference},
         {"reference_tolerance { rtol: inf }", of_reference},
         {"same_data_along: 'x'", "cross_check: same_data_along"},
+        {"reference_ranks: [0, 0, 0]",
+         "reference_ranks: 3 entries for 2 ranks; one for each, or one for all"},
         // Rank 1 alone has it.
         {"reference_tolerances: '/none/t.textproto'",
          "rank 1 (node1): cannot read the configuration /none/t.textproto"}}) {
