@@ -316,15 +316,17 @@ class CrossCheckReferenceTest : public testing::Test {
 
 TEST_F(CrossCheckReferenceTest, AllRanksKnowWhatDiffersFirstOnWhichOfThem) {
   std::mt19937 random(3);
+  const Value grads = Tree(1, 1);
   for (int trial = 0; trial < 60; ++trial) {
     const int size = 1 + static_cast<int>(random() % 5);
     const bool collectives = random() % 2 == 0;
-    std::vector<std::string> differs(
-        size);  // "a", "b", "" for nothing, or "?" if there is nothing to compare
-    for (std::string& first : differs) first = std::vector<std::string>{"a", "b", "", "", "?"}[random() % 5];
+    // A tensor, "g" for gradients that the reference has not, "?" if nothing can be compared, "" for nothing.
+    std::vector<std::string> differs(size);
+    for (std::string& first : differs)
+      first = std::vector<std::string>{"a", "b", "g", "", "", "?"}[random() % 6];
     std::string first;
     std::vector<int> first_ranks;
-    for (const char* const one : {"a", "b", "?", ""}) {
+    for (const char* const one : {"a", "b", "g", "?", ""}) {
       if (!first_ranks.empty()) break;
       first = one;
       for (int rank = 0; rank < size; ++rank) {
@@ -332,7 +334,8 @@ TEST_F(CrossCheckReferenceTest, AllRanksKnowWhatDiffersFirstOnWhichOfThem) {
       }
     }
     const std::map<std::string, Outcome> outcomes = {
-        {"a", DIFFERENT}, {"b", DIFFERENT}, {"?", NOT_COMPARED}, {"", BITWISE_EQUAL}};
+        {"a", DIFFERENT}, {"b", DIFFERENT}, {"g", DIFFERENT}, {"?", NOT_COMPARED}, {"", BITWISE_EQUAL}};
+    const auto is_tensor = [](const std::string& of) { return of == "a" || of == "b"; };
     const auto num_different = std::count_if(
         differs.begin(), differs.end(), [&](const std::string& of) { return outcomes.at(of) == DIFFERENT; });
     OnRanks(size, [&](int rank, Communicator& ranks) {
@@ -341,21 +344,23 @@ TEST_F(CrossCheckReferenceTest, AllRanksKnowWhatDiffersFirstOnWhichOfThem) {
       EXPECT_TRUE(check->has_reference());
       const std::string& mine = differs[rank];
       const CrossCheckVerdict verdict = check->CheckReference(
-          kCheckedIteration, Tree(mine == "a" ? 2 : 1, mine == "a" || mine == "b" ? 2 : 1), nullptr,
-          mine == "?" ? absl::InternalError("no copy") : absl::OkStatus());
+          kCheckedIteration, Tree(mine == "a" ? 2 : 1, is_tensor(mine) ? 2 : 1),
+          mine == "g" ? &grads : nullptr, mine == "?" ? absl::InternalError("no copy") : absl::OkStatus());
       EXPECT_EQ(verdict.outcome(), outcomes.at(mine));
       EXPECT_EQ(verdict.rank(), rank);
       EXPECT_EQ(verdict.host(), HostOf(rank));
       for (const FirstDifference& difference : verdict.differences())
         EXPECT_THAT(difference.hosts(), testing::ElementsAre(HostOf(rank)));
-      const bool any_differs = num_different > 0;
-      EXPECT_EQ(verdict.tensor(), outcomes.at(mine) == DIFFERENT ? mine : "");
-      EXPECT_EQ(verdict.reason(), mine == "?" ? "no copy" : "");
+      EXPECT_EQ(verdict.tensor(), is_tensor(mine) ? mine : "");
+      EXPECT_EQ(verdict.reason(), mine == "?"   ? "no copy"
+                                  : mine == "g" ? "this run has gradients, the reference has none"
+                                                : "");
       EXPECT_EQ(verdict.worst_outcome(), outcomes.at(first));
       EXPECT_EQ(verdict.worst_finding(), "");
       EXPECT_EQ(verdict.worst_rank(), first_ranks[0]);
-      EXPECT_EQ(verdict.first_tensor(), any_differs ? first : "");
-      EXPECT_THAT(verdict.first_ranks(), ElementsAreArray(any_differs ? first_ranks : std::vector<int>()));
+      EXPECT_EQ(verdict.first_tensor(), is_tensor(first) ? first : "");
+      EXPECT_THAT(verdict.first_ranks(),
+                  ElementsAreArray(is_tensor(first) ? first_ranks : std::vector<int>()));
       EXPECT_EQ(verdict.num_different_ranks(), num_different);
       EXPECT_EQ(verdict.num_ranks(), size);
     });
