@@ -15,23 +15,19 @@ struct State {
 void Enter(State& state) { ++state.num_entered; }
 bool Keep(State&) { return true; }
 
-TEST(PerThread, GivesEachThreadItsOwn) {
+TEST(PerThread, GivesEachThreadItsOwnWhichItLeavesToTheNext) {
   PerThread<State> states(Enter, Keep);
   State& mine = states.Get();
   EXPECT_EQ(&states.Get(), &mine);
-  std::thread([&] { EXPECT_NE(&states.Get(), &mine); }).join();
-  const std::lock_guard<std::mutex> lock(states.mutex());
-  EXPECT_EQ(states.all().size(), 2);
-}
-
-TEST(PerThread, AThreadLeavesItsStateToTheNext) {
-  PerThread<State> states(Enter, Keep);
   for (int i = 0; i < 10; ++i) {
-    std::thread([&states, i] {
+    std::thread([&, i] {
+      EXPECT_NE(&states.Get(), &mine);
       EXPECT_EQ(states.Get().value++, i);
       EXPECT_EQ(states.Get().num_entered, i + 1);
     }).join();
   }
+  const std::lock_guard<std::mutex> lock(states.mutex());
+  EXPECT_EQ(states.all().size(), 2);
 }
 
 TEST(PerThread, AStateThatCannotBeLeftIsKeptForItself) {
