@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import optim_test_tools as ott
-from sound_common import AT, Language, Net, batch, images, loader, loss_of, step, steps, with_optimizer
+from sound_common import AT, Language, Net, backward_passes, batch, images, learn_from, loader, loss_of, step, steps, with_optimizer, zero
 
 
 def overflowing(fault):
@@ -74,8 +74,7 @@ def joined_late(fault):
     for i in range(9):
         for parameter in model.body.parameters():
             parameter.requires_grad_(i >= 4)
-        for optimizer in optimizers:
-            optimizer.zero_grad()
+        zero(optimizers)
         loss_of(model, batch()).backward()
         for optimizer in optimizers:
             optimizer.step()
@@ -124,8 +123,7 @@ def shared_and_masked(fault):
         parameter.register_hook(torch.zeros_like)
     optimizers = [torch.optim.SGD([*part.parameters(), *model.head.parameters()], 0.1) for part in (model.body, model.norm)]
     for _ in range(5):
-        for optimizer in optimizers:
-            optimizer.zero_grad()
+        zero(optimizers)
         loss_of(model, batch()).backward()
         for optimizer in optimizers:
             optimizer.step()
@@ -175,8 +173,7 @@ def of_three_kinds(fault):
 def without_statistics(fault):
     """In eval mode all the time, with norms that have no statistics."""
     layers = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4, track_running_stats=False), nn.Flatten(), nn.Linear(144, 4)
-    model, optimizer = with_optimizer(nn.Sequential(*layers).eval())
-    steps(model, optimizer, 5, images)
+    steps(*with_optimizer(nn.Sequential(*layers).eval()), 5, images)
 
 
 def quantised(fault):
@@ -200,8 +197,7 @@ def folds_of_one_order(fault):
     data = torch.utils.data.TensorDataset(*batch(32))
     for _ in range(3):
         model, optimizer = with_optimizer(Net())
-        for x, y in torch.utils.data.DataLoader(data, 4, shuffle=True, generator=torch.Generator().manual_seed(3)):
-            step(optimizer, F.cross_entropy(model(x), y))
+        learn_from(model, optimizer, torch.utils.data.DataLoader(data, 4, shuffle=True, generator=torch.Generator().manual_seed(3)))
 
 
 class Constant(torch.utils.data.IterableDataset):
@@ -212,8 +208,7 @@ class Constant(torch.utils.data.IterableDataset):
 def constant(fault):
     """Two workers give the same batch for ever, for a measurement of speed."""
     model, optimizer = with_optimizer(Net())
-    for data in torch.utils.data.DataLoader(Constant(), 4, num_workers=2):
-        step(optimizer, loss_of(model, data))
+    learn_from(model, optimizer, torch.utils.data.DataLoader(Constant(), 4, num_workers=2))
 
 
 def clipped_early_too(fault):
@@ -242,11 +237,8 @@ def unscaled_by_hand(fault):
 def clipped_by_largest(fault):
     """By the largest element, to which the sum of squares is no limit."""
     model, optimizer = with_optimizer(Net())
-    for _ in range(5):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
+    for _ in backward_passes(model, optimizer, 5):
         nn.utils.clip_grad_norm_(model.parameters(), 1e-3, norm_type=float("inf"))
-        optimizer.step()
 
 
 def rates_by_hand(fault):
@@ -299,13 +291,6 @@ def replaced_part(fault):
             optimizer.add_param_group({"params": new.parameters()})
         step(optimizer, loss_of(model, batch()))
 
-
-PROGRAMS = [
-    overflowing, outliers, stepped_by_hand, looked_at_seldom, cleared_by_hand, joined_late, rounded_on_purpose, evolved,
-    stepped_twice_with_noise, shared_and_masked, made_anew_with_state, two_counts_in_one, of_three_kinds, without_statistics,
-    quantised, folds_of_one_order, constant, clipped_early_too, unscaled_by_hand, clipped_by_largest, rates_by_hand, head_dropped,
-    sampling_part, replaced_part,
-]
 
 FAULTS = [
     (stepped_by_hand, "forgotten", "optimizer_never_steps", "SGD", 0),

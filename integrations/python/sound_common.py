@@ -3,6 +3,7 @@
 import tempfile
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
@@ -51,6 +52,19 @@ class ConvNet(nn.Module):
         return self.head(self.norm(self.conv(x)).relu().flatten(1))
 
 
+class Parts(nn.Module):
+    """A model of these parts, whose forward pass is forward(model, ...)."""
+
+    def __init__(self, forward, **parts):
+        super().__init__()
+        self.run = forward
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, *args):
+        return self.run(self, *args)
+
+
 class Language(nn.Module):
     def __init__(self, tied=True):
         super().__init__()
@@ -65,8 +79,8 @@ class Language(nn.Module):
         return self.head(self.block(self.embedding(x), src_mask=mask))
 
 
-def batch(n=8):
-    return torch.randn(n, 8), torch.randint(4, (n,))
+def batch(n=8, generator=None):
+    return torch.randn(n, 8, generator=generator), torch.randint(4, (n,), generator=generator)
 
 
 def images(n=6):
@@ -78,8 +92,14 @@ def loader(n=32, **options):
     return torch.utils.data.DataLoader(data, batch_size=4, **options)
 
 
+def texts():
+    """Returns tokens, and the one that follows each of them."""
+    tokens = torch.randint(20, (4, 7))
+    return tokens[:, :-1], tokens[:, 1:]
+
+
 def loss_of(model, data):
-    return F.cross_entropy(model(data[0]), data[1])
+    return F.cross_entropy(model(data[0]).flatten(0, -2), data[1].flatten())
 
 
 def with_optimizer(model, kind=torch.optim.SGD, rate=None, **options):
@@ -87,10 +107,10 @@ def with_optimizer(model, kind=torch.optim.SGD, rate=None, **options):
     return model, kind(model.parameters(), rate or (0.1 if kind is torch.optim.SGD else 1e-3), **options)
 
 
-def begun_alike(rank, kind=Net):
+def begun_alike(rank, kind=Net, **options):
     """Returns a model that begins alike on all ranks; numbers that are drawn from then on are those of the rank."""
     torch.manual_seed(5)
-    model = kind()
+    model = kind(**options)
     torch.manual_seed(50 + rank)
     return model
 
@@ -102,6 +122,19 @@ def wrapped(model=None, rank=None, **options):
     if rank is not None:
         torch.manual_seed(50 + rank)
     return model
+
+
+def average(parameters):
+    """Averages their gradients over the ranks, by hand."""
+    for p in parameters:
+        dist.all_reduce(p.grad)
+        p.grad /= dist.get_world_size()
+
+
+def mesh_of_all():
+    from torch.distributed.device_mesh import init_device_mesh
+
+    return init_device_mesh("cpu", (dist.get_world_size(),))
 
 
 def step(optimizer, loss):
@@ -126,3 +159,37 @@ def learn(model, optimizer, data):
 def train(model, optimizer, iterations=6, data=batch):
     for _ in range(iterations):
         learn(model, optimizer, data())
+
+
+def backward_passes(model, optimizer, iterations=6, data=batch):
+    """Iterations of train(), of which each is given to the caller between its backward pass and its step."""
+    for i in range(iterations):
+        optimizer.zero_grad()
+        loss_of(model, data()).backward()
+        yield i
+        optimizer.step()
+
+
+def gradients_of(model, optimizer, data):
+    optimizer.zero_grad()
+    loss_of(model, data).backward()
+    return [p.grad.clone() for p in model.parameters()]
+
+
+def learn_from(model, optimizer, batches):
+    for data in batches:
+        step(optimizer, loss_of(model, data))
+
+
+def evaluate(model, x):
+    model.eval()
+    with torch.no_grad():
+        model(x)
+    model.train()
+
+
+def zero(optimizers):
+    for optimizer in optimizers:
+        optimizer.zero_grad()
+
+

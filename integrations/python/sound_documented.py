@@ -393,13 +393,6 @@ def clipped_after_scaler(fault):
         scaler.update()
 
 
-PROGRAMS = [
-    frozen_head, converted, resized_embedding, checkpointed_inputs, functional_dropout, attention_dropout, workers_alike,
-    workers_undivided, seeded_each_epoch, autocast_left_out, stale_update, stages_not_frozen, evaluated_first, rounded_away,
-    never_stepped, never_stepped_alone, schedule_of_another, loss_without_graph, backward_twice, resumed_without_random,
-    zeroed_the_other, one_of_two_scaled, clipped_the_other, clipped_after_scaler,
-]
-
 # As in sound_planted.
 FAULTS = [
     (frozen_head, "head_is_frozen", "parameter_in_no_optimizer", "norm.weight", 0),

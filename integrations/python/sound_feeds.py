@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 import optim_test_tools as ott
 
-from sound_common import ConvNet, Net, batch, images, loader, loss_of, start_observation, step, with_optimizer
+from sound_common import ConvNet, Net, batch, images, learn_from, loader, loss_of, start_observation, step, with_optimizer
 
 
 def mixed_up(fault):
@@ -34,16 +34,14 @@ def streamed(fault):
     """An IterableDataset, without workers and with two that draw for themselves."""
     model, optimizer = with_optimizer(Net())
     for workers in (0, 2):
-        for x, y in DataLoader(Endless(), 4, num_workers=workers):
-            step(optimizer, F.cross_entropy(model(x), y))
+        learn_from(model, optimizer, DataLoader(Endless(), 4, num_workers=workers))
 
 
 def full_batch(fault):
     """All samples in one batch, the same for ever, by a loader and by hand."""
     model, optimizer = with_optimizer(Net(dropout=0))
     for _ in range(5):
-        for x, y in loader(4):
-            step(optimizer, F.cross_entropy(model(x), y))
+        learn_from(model, optimizer, loader(4))
     data = batch(32)
     for _ in range(5):
         step(optimizer, loss_of(model, data))
@@ -92,8 +90,7 @@ def evaluated_with_the_same(fault):
     data = loader(16)
     for _ in range(4):
         model.train()
-        for x, y in data:
-            step(optimizer, F.cross_entropy(model(x), y))
+        learn_from(model, optimizer, data)
         model.eval()
         with torch.no_grad():
             for x, y in data:
@@ -127,8 +124,7 @@ class Split(Dataset):
 
 def generators_of_samples(fault):
     model, optimizer = with_optimizer(Net())
-    for x, y in DataLoader(Split(), 4, num_workers=2, shuffle=True):
-        step(optimizer, F.cross_entropy(model(x), y))
+    learn_from(model, optimizer, DataLoader(Split(), 4, num_workers=2, shuffle=True))
 
 
 def loader_made_anew(fault):
@@ -136,13 +132,11 @@ def loader_made_anew(fault):
     model, optimizer = with_optimizer(Net())
     data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
     for _ in range(3):
-        for x, y in DataLoader(data, 4, shuffle=True):
-            step(optimizer, F.cross_entropy(model(x), y))
+        learn_from(model, optimizer, DataLoader(data, 4, shuffle=True))
     for fold in range(2):
         torch.manual_seed(3)  # so that folds can be compared
         model, optimizer = with_optimizer(Net())
-        for x, y in DataLoader(data, 4, shuffle=True, generator=torch.Generator().manual_seed(3)):
-            step(optimizer, F.cross_entropy(model(x), y))
+        learn_from(model, optimizer, DataLoader(data, 4, shuffle=True, generator=torch.Generator().manual_seed(3)))
 
 
 def sampled_by_seed(fault):
@@ -151,12 +145,10 @@ def sampled_by_seed(fault):
     sampler = torch.utils.data.DistributedSampler(data, 1, 0)
     model, optimizer = with_optimizer(Net())
     for sampler.seed in range(3):
-        for x, y in DataLoader(data, 4, sampler=sampler):
-            step(optimizer, F.cross_entropy(model(x), y))
+        learn_from(model, optimizer, DataLoader(data, 4, sampler=sampler))
     for _ in range(2):
         model, optimizer = with_optimizer(Net())
-        for x, y in DataLoader(data, 4, sampler=sampler):
-            step(optimizer, F.cross_entropy(model(x), y))
+        learn_from(model, optimizer, DataLoader(data, 4, sampler=sampler))
 
 
 def batches_without_end(fault):
@@ -187,15 +179,8 @@ def loader_resumed(fault):
             checkpoint = torch.load(path, weights_only=False)
             optimizer.load_state_dict(checkpoint["optimizer"])
             generator.set_state(checkpoint["order"])
-        for x, y in loader(shuffle=True, generator=generator):
-            step(optimizer, F.cross_entropy(model(x), y))
+        learn_from(model, optimizer, loader(shuffle=True, generator=generator))
         if begins:
             torch.save({"optimizer": optimizer.state_dict(), "order": generator.get_state()}, path)
     shutil.rmtree(os.path.dirname(path))
 
-
-PROGRAMS = [
-    mixed_up, streamed, full_batch, one_batch_for_ever, with_and_without_labels, echoed, repeated_batches,
-    evaluated_with_the_same, learned_by_heart, generators_of_samples, loader_made_anew, sampled_by_seed,
-    batches_without_end, loader_resumed,
-]

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import optim_test_tools as ott
-from sound_common import ConvNet, Net, batch, images, learn, loader, loss_of, start_observation, step, train, with_optimizer
+from sound_common import ConvNet, Net, Parts, batch, images, learn, loader, loss_of, start_observation, step, train, with_optimizer
 from sound_planted import gan, resumed
 
 
@@ -32,22 +32,17 @@ def recurrent(fault):
 
 
 def vae(fault):
-    class VAE(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.encoder, self.mean, self.log, self.decoder = nn.Linear(8, 16), nn.Linear(16, 2), nn.Linear(16, 2), nn.Linear(2, 8)
+    def forward(self, x):
+        h = self.encoder(x).relu()
+        mean, log = self.mean(h), self.log(h)
+        return self.decoder(mean + torch.randn_like(mean) * (log / 2).exp()), mean, log
 
-        def forward(self, x):
-            h = self.encoder(x).relu()
-            mean, log = self.mean(h), self.log(h)
-            return self.decoder(mean + torch.randn_like(mean) * (log / 2).exp()), mean, log
-
-    model, optimizer = with_optimizer(VAE(), torch.optim.Adam)
+    parts = {"encoder": nn.Linear(8, 16), "mean": nn.Linear(16, 2), "log": nn.Linear(16, 2), "decoder": nn.Linear(2, 8)}
+    model, optimizer = with_optimizer(Parts(forward, **parts), torch.optim.Adam)
     for _ in range(6):
         x = batch()[0]
         y, mean, log = model(x)
-        loss = F.mse_loss(y, x) - 0.5 * (1 + log - mean**2 - log.exp()).mean()
-        step(optimizer, loss)
+        step(optimizer, F.mse_loss(y, x) - 0.5 * (1 + log - mean**2 - log.exp()).mean())
 
 
 def siamese(fault):
@@ -57,27 +52,18 @@ def siamese(fault):
     for _ in range(6):
         x = batch()[0]
         a, b = model(x), model(x + 0.1 * torch.randn_like(x))
-        loss = -(F.cosine_similarity(predictor(a), b.detach()) + F.cosine_similarity(predictor(b), a.detach())).mean()
-        step(optimizer, loss)
+        step(optimizer, -(F.cosine_similarity(predictor(a), b.detach()) + F.cosine_similarity(predictor(b), a.detach())).mean())
 
 
 def lora(fault):
-    class Adapted(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.base = nn.Linear(8, 8)
-            self.base.requires_grad_(False)
-            self.a, self.b = nn.Linear(8, 2, bias=False), nn.Linear(2, 8, bias=False)
-            nn.init.zeros_(self.b.weight)
-            self.head = nn.Linear(8, 4)
+    def forward(self, x):
+        return self.head(self.base(x) + self.b(self.a(x)))
 
-        def forward(self, x):
-            return self.head(self.base(x) + self.b(self.a(x)))
-
-    model = Adapted()
+    base, a, b = nn.Linear(8, 8).requires_grad_(False), nn.Linear(8, 2, bias=False), nn.Linear(2, 8, bias=False)
+    nn.init.zeros_(b.weight)
+    model = Parts(forward, base=base, a=a, b=b, head=nn.Linear(8, 4))
     held = model.parameters() if fault == "all" else [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(held, 1e-3)
-    train(model, optimizer, 6)
+    train(model, torch.optim.AdamW(held, 1e-3))
 
 
 def ema(fault):
@@ -88,9 +74,7 @@ def ema(fault):
         data = batch()
         with torch.no_grad():
             target = teacher(data[0])
-        optimizer.zero_grad()
-        (loss_of(model, data) + F.mse_loss(model(data[0]), target)).backward()
-        optimizer.step()
+        step(optimizer, loss_of(model, data) + F.mse_loss(model(data[0]), target))
         with torch.no_grad():
             for a, b in zip(teacher.parameters(), model.parameters()):
                 a.mul_(0.9).add_(b, alpha=0.1)
@@ -99,44 +83,30 @@ def ema(fault):
 def momentum_encoder(fault):
     """MoCo: the copy is a part of the model, and written through .data."""
 
-    class Pair(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.q, self.k = Net(), Net()
+    def forward(self, x):
+        with torch.no_grad():
+            for a, b in zip(self.k.parameters(), self.q.parameters()):
+                a.data = a.data * 0.9 + b.data * 0.1
+            k = self.k(x)
+        return (self.q(x) - k).square().mean()
 
-        def forward(self, x):
-            with torch.no_grad():
-                for a, b in zip(self.k.parameters(), self.q.parameters()):
-                    a.data = a.data * 0.9 + b.data * 0.1
-                k = self.k(x)
-            return (self.q(x) - k).square().mean()
-
-    model, optimizer = with_optimizer(Pair())
+    model, optimizer = with_optimizer(Parts(forward, q=Net(), k=Net()))
     for _ in range(6):
-        optimizer.zero_grad()
-        model(batch()[0]).backward()
-        optimizer.step()
+        step(optimizer, model(batch()[0]))
 
 
 def experts(fault):
-    class Mixture(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.gate = nn.Linear(8, 4)
-            self.experts = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
-            self.head = nn.Linear(8, 4)
+    def forward(self, x):
+        weight, chosen = self.gate(x).softmax(-1).max(-1)
+        out = torch.zeros_like(x)
+        for i, expert in enumerate(self.experts[:2]):  # two are idle
+            rows = chosen % 2 == i
+            if rows.any():
+                out[rows] = expert(x[rows])
+        return self.head(out * weight[:, None])
 
-        def forward(self, x):
-            weight, chosen = self.gate(x).softmax(-1).max(-1)
-            out = torch.zeros_like(x)
-            for i, expert in enumerate(self.experts[:2]):  # two are idle
-                rows = chosen % 2 == i
-                if rows.any():
-                    out[rows] = expert(x[rows])
-            return self.head(out * weight[:, None])
-
-    model, optimizer = with_optimizer(Mixture(), torch.optim.AdamW)
-    train(model, optimizer, 6)
+    experts = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+    train(*with_optimizer(Parts(forward, gate=nn.Linear(8, 4), experts=experts, head=nn.Linear(8, 4)), torch.optim.AdamW))
 
 
 def recomputed(fault):
@@ -147,9 +117,7 @@ def recomputed(fault):
         for _ in range(4):
             x, y = batch()
             x.requires_grad_()
-            optimizer.zero_grad()
-            F.cross_entropy(checkpoint(model, x, use_reentrant=reentrant), y).backward()
-            optimizer.step()
+            step(optimizer, F.cross_entropy(checkpoint(model, x, use_reentrant=reentrant), y))
 
 
 def recomputed_inside(fault):
@@ -159,8 +127,7 @@ def recomputed_inside(fault):
         def forward(self, x):
             return self.head(checkpoint(self.norm, self.body(x), use_reentrant=True))
 
-    model, optimizer = with_optimizer(Model())
-    train(model, optimizer, 4)
+    train(*with_optimizer(Model()), 4)
 
 
 def reinforcement(fault):
@@ -187,13 +154,9 @@ def actor_critic(fault):
     oa, oc = torch.optim.Adam(actor.parameters()), torch.optim.Adam(critic.parameters())
     for i in range(8):
         x, a = batch()
-        oc.zero_grad()
-        critic(x).square().mean().backward()
-        oc.step()
+        step(oc, critic(x).square().mean())
         if i % 2:
-            oa.zero_grad()
-            (actor(x).softmax(-1) * critic(x)).sum(1).mean().backward()
-            oa.step()
+            step(oa, (actor(x).softmax(-1) * critic(x)).sum(1).mean())
 
 
 def hogwild(fault):
@@ -229,8 +192,7 @@ def endless(fault):
     model, optimizer = with_optimizer(Net())
     data = loader(shuffle=True)
     for _ in range(10):
-        x, y = next(iter(data))
-        learn(model, optimizer, (x, y))
+        learn(model, optimizer, next(iter(data)))
 
 
 def fine_tuned(fault):
@@ -251,10 +213,8 @@ def unused_output(fault):
 
     model, optimizer = with_optimizer(Model(), torch.optim.AdamW)
     for _ in range(5):
-        optimizer.zero_grad()
         x, y = batch()
-        F.cross_entropy(model(x)[0], y).backward()
-        optimizer.step()
+        step(optimizer, F.cross_entropy(model(x)[0], y))
 
 
 def adversarial(fault):
@@ -268,9 +228,7 @@ def adversarial(fault):
         F.cross_entropy(model(x), y).backward()
         x = (x + 0.01 * x.grad.sign()).detach()
         model.train()
-        optimizer.zero_grad()
-        (loss_of(model, (x, y)) + 0.1 * critic(torch.cat([model(x), model(x)], 1)).square().mean()).backward()
-        optimizer.step()
+        step(optimizer, loss_of(model, (x, y)) + 0.1 * critic(torch.cat([model(x), model(x)], 1)).square().mean())
 
 
 def frozen_norm(fault):
@@ -287,9 +245,7 @@ def style(fault):
     model, picture = Net(dropout=0), nn.Parameter(torch.randn(1, 8))
     optimizer = torch.optim.Adam([picture], 0.1)
     for _ in range(5):
-        optimizer.zero_grad()
-        model(picture).square().mean().backward()
-        optimizer.step()
+        step(optimizer, model(picture).square().mean())
 
 
 def evolution(fault):
@@ -329,9 +285,7 @@ def double_backward(fault):
         x.requires_grad_()
         loss = loss_of(model, (x, y))
         (g,) = torch.autograd.grad(loss, x, create_graph=True)
-        optimizer.zero_grad()
-        (loss + g.square().sum()).backward()
-        optimizer.step()
+        step(optimizer, loss + g.square().sum())
 
 
 def detached_at_first(fault):
@@ -341,9 +295,7 @@ def detached_at_first(fault):
         x, y = batch()
         with torch.set_grad_enabled(i >= 4):
             features = model.norm(model.body(x)).relu()
-        optimizer.zero_grad()
-        F.cross_entropy(model.head(features), y).backward()
-        optimizer.step()
+        step(optimizer, F.cross_entropy(model.head(features), y))
 
 
 def detached_inside_at_first(fault):
@@ -383,12 +335,8 @@ def shared_encoder(fault):
     fools = torch.optim.Adam(encoder.parameters())
     for _ in range(6):
         x = batch()[0]
-        rebuilds.zero_grad()
-        F.mse_loss(decoder(encoder(x)), x).backward()
-        rebuilds.step()
-        fools.zero_grad()
-        F.softplus(-critic(encoder(x))).mean().backward()
-        fools.step()
+        step(rebuilds, F.mse_loss(decoder(encoder(x)), x))
+        step(fools, F.softplus(-critic(encoder(x))).mean())
         critic.zero_grad()
 
 
@@ -410,8 +358,7 @@ def clipped_often(fault):
 
 def fused(fault):
     """An optimizer in one kernel, as Hugging Face's Trainer has it."""
-    model, optimizer = with_optimizer(Net(), torch.optim.AdamW, fused=True)
-    train(model, optimizer, 5)
+    train(*with_optimizer(Net(), torch.optim.AdamW, fused=True), 5)
 
 
 def dropout_grows(fault):
@@ -421,10 +368,3 @@ def dropout_grows(fault):
         model.dropout.p = 0.002 * i
         learn(model, optimizer, batch())
 
-
-PROGRAMS = [
-    gan_with_critics, recurrent, vae, siamese, lora, ema, momentum_encoder, experts, recomputed, recomputed_inside, reinforcement,
-    actor_critic, hogwild, scaled_with_infinities, endless, fine_tuned, unused_output, adversarial, frozen_norm, style, evolution,
-    by_hand, double_backward,
-    detached_at_first, detached_inside_at_first, trained_twice, shared_encoder, clipped_often, fused, dropout_grows,
-]

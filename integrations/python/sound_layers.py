@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sound_common import Language, Net, batch, loss_of, step, steps, with_optimizer
+from sound_common import Language, Net, Parts, batch, evaluate, loss_of, step, steps, texts, with_optimizer, zero
 
 
 def prompt(fault):
@@ -22,26 +22,21 @@ def prompt(fault):
 def balanced_experts(fault):
     """The two best of four experts, a loss that balances them, and some that idle."""
 
-    class Mixture(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm, self.gate = nn.LayerNorm(8), nn.Linear(8, 4, bias=False)
-            self.experts = nn.ModuleList(nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8)) for _ in range(4))
-            self.head = nn.Linear(8, 4)
+    def forward(self, x):
+        h = self.norm(x)
+        p = self.gate(h).softmax(-1)
+        weight, chosen = p.topk(2)
+        out = torch.zeros_like(x)
+        for e, expert in enumerate(self.experts):
+            rows, place = (chosen == e).nonzero(as_tuple=True)
+            if len(rows):
+                out.index_add_(0, rows, expert(h[rows]) * weight[rows, place, None])
+        self.balance = 4 * (p.mean(0) * F.one_hot(chosen[:, 0], 4).float().mean(0)).sum()
+        return self.head(x + out)
 
-        def forward(self, x):
-            h = self.norm(x)
-            p = self.gate(h).softmax(-1)
-            weight, chosen = p.topk(2)
-            out = torch.zeros_like(x)
-            for e, expert in enumerate(self.experts):
-                rows, place = (chosen == e).nonzero(as_tuple=True)
-                if len(rows):
-                    out.index_add_(0, rows, expert(h[rows]) * weight[rows, place, None])
-            self.balance = 4 * (p.mean(0) * F.one_hot(chosen[:, 0], 4).float().mean(0)).sum()
-            return self.head(x + out)
-
-    model, optimizer = with_optimizer(Mixture(), torch.optim.AdamW)
+    experts = nn.ModuleList(nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8)) for _ in range(4))
+    parts = {"norm": nn.LayerNorm(8), "gate": nn.Linear(8, 4, bias=False), "experts": experts, "head": nn.Linear(8, 4)}
+    model, optimizer = with_optimizer(Parts(forward, **parts), torch.optim.AdamW)
     for _ in range(6):
         x, y = batch(2)
         step(optimizer, F.cross_entropy(model(x), y) + 0.01 * model.balance)
@@ -71,16 +66,11 @@ def alternating_tasks(fault):
 def late_task(fault):
     """A head joins after some epochs; a model that returns the results of all of its heads."""
 
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.body, self.first, self.second = nn.Linear(8, 16), nn.Linear(16, 4), nn.Linear(16, 4)
+    def forward(self, x):
+        h = self.body(x).relu()
+        return self.first(h), self.second(h.detach())
 
-        def forward(self, x):
-            h = self.body(x).relu()
-            return self.first(h), self.second(h.detach())
-
-    model, optimizer = with_optimizer(Model(), torch.optim.Adam)
+    model, optimizer = with_optimizer(Parts(forward, body=nn.Linear(8, 16), first=nn.Linear(16, 4), second=nn.Linear(16, 4)), torch.optim.Adam)
     for i in range(8):
         x, y = batch()
         a, b = model(x)
@@ -89,9 +79,7 @@ def late_task(fault):
 
 def unfrozen_gradually(fault):
     """Layers join the optimizer from the top, each with a rate of its own."""
-    model = Net()
-    for p in model.parameters():
-        p.requires_grad = False
+    model = Net().requires_grad_(False)
     model.head.requires_grad_(True)
     optimizer = torch.optim.Adam(model.head.parameters(), 1e-3)
     for i in range(9):
@@ -108,8 +96,7 @@ def phases(fault):
     for part in (model.body, model.head, model):
         model.requires_grad_(False)
         part.requires_grad_(True)
-        optimizer = torch.optim.AdamW(filter(lambda p: p.requires_grad, model.parameters()), 1e-3)
-        steps(model, optimizer, 4)
+        steps(model, torch.optim.AdamW(filter(lambda p: p.requires_grad, model.parameters()), 1e-3), 4)
 
 
 def phases_of_one_optimizer(fault):
@@ -130,8 +117,7 @@ def weights_as_products(fault):
         nn.utils.parametrizations.weight_norm(nn.Linear(8, 16)), nn.ReLU(), nn.utils.weight_norm(nn.Linear(16, 16)), nn.ReLU(),
         nn.utils.parametrizations.orthogonal(nn.Linear(16, 4)),
     )
-    optimizer = torch.optim.Adam(model.parameters())
-    steps(model, optimizer, 5)
+    steps(*with_optimizer(model, torch.optim.Adam), 5)
 
 
 def graph(fault):
@@ -140,59 +126,40 @@ def graph(fault):
     adjacency = adjacency / adjacency.sum(1, keepdim=True)
     x, y, rows = torch.randn(12, 8), torch.randint(4, (12,)), torch.arange(6)
 
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.a, self.b = nn.Linear(8, 16, bias=False), nn.Linear(16, 4, bias=False)
+    def forward(self, x):
+        h = F.dropout(F.relu(adjacency @ self.a(x)), 0.5, self.training)
+        return adjacency @ self.b(h)
 
-        def forward(self, x):
-            h = F.dropout(F.relu(adjacency @ self.a(x)), 0.5, self.training)
-            return adjacency @ self.b(h)
-
-    model, optimizer = with_optimizer(Model(), torch.optim.Adam, 0.01, weight_decay=5e-4)
+    model = Parts(forward, a=nn.Linear(8, 16, bias=False), b=nn.Linear(16, 4, bias=False))
+    optimizer = torch.optim.Adam(model.parameters(), 0.01, weight_decay=5e-4)
     for _ in range(6):
-        model.train()
         step(optimizer, F.cross_entropy(model(x)[rows], y[rows]))
-        model.eval()
-        with torch.no_grad():
-            model(x)
+        evaluate(model, x)
 
 
 def random_depth(fault):
     """Layers are left out at random."""
 
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layers, self.head = nn.ModuleList(nn.Linear(8, 8) for _ in range(4)), nn.Linear(8, 4)
+    def forward(self, x):
+        for layer in self.layers:
+            if not self.training or torch.rand(()) > 0.5:
+                x = x + layer(x).relu()
+        return self.head(x)
 
-        def forward(self, x):
-            for layer in self.layers:
-                if not self.training or torch.rand(()) > 0.5:
-                    x = x + layer(x).relu()
-            return self.head(x)
-
-    model, optimizer = with_optimizer(Model())
-    steps(model, optimizer, 8)
+    steps(*with_optimizer(Parts(forward, layers=nn.ModuleList(nn.Linear(8, 8) for _ in range(4)), head=nn.Linear(8, 4))), 8)
 
 
 def fixed_point(fault):
     """A deep equilibrium: the layer runs without gradients up to a fixed point, and once more with them."""
 
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer, self.head = nn.Linear(8, 8), nn.Linear(8, 4)
+    def forward(self, x):
+        z = torch.zeros_like(x)
+        with torch.no_grad():
+            for _ in range(5):
+                z = (0.3 * self.layer(z) + x).tanh()
+        return self.head((0.3 * self.layer(z) + x).tanh())
 
-        def forward(self, x):
-            z = torch.zeros_like(x)
-            with torch.no_grad():
-                for _ in range(5):
-                    z = (0.3 * self.layer(z) + x).tanh()
-            return self.head((0.3 * self.layer(z) + x).tanh())
-
-    model, optimizer = with_optimizer(Model(), torch.optim.Adam)
-    steps(model, optimizer, 5)
+    steps(*with_optimizer(Parts(forward, layer=nn.Linear(8, 8), head=nn.Linear(8, 4)), torch.optim.Adam), 5)
 
 
 def pruned(fault):
@@ -214,8 +181,7 @@ def sparse_rows(fault):
     embedding, head = nn.EmbeddingBag(100, 8, sparse=True, mode="mean"), nn.Linear(8, 4)
     optimizers = [torch.optim.SparseAdam(embedding.parameters()), torch.optim.Adam(head.parameters())]
     for _ in range(6):
-        for optimizer in optimizers:
-            optimizer.zero_grad()
+        zero(optimizers)
         F.cross_entropy(head(embedding(torch.randint(5, (8, 3)))), torch.randint(4, (8,))).backward()
         for optimizer in optimizers:
             optimizer.step()
@@ -242,9 +208,7 @@ def low_rank_of_all(fault):
 
     model = Adapted()
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], 1e-3)
-    for _ in range(6):
-        tokens = torch.randint(20, (4, 7))
-        step(optimizer, F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()))
+    steps(model, optimizer, 6, texts)
 
 
 def monte_carlo(fault):
@@ -291,9 +255,3 @@ def forward_forward(fault):
         for layer in layers:
             good, bad = layer.learn(good, bad)
 
-
-PROGRAMS = [
-    prompt, balanced_experts, recomputed_sequence, alternating_tasks, late_task, unfrozen_gradually, phases,
-    phases_of_one_optimizer, weights_as_products, graph, random_depth, fixed_point, pruned, sparse_rows, low_rank_of_all,
-    monte_carlo, forward_forward,
-]

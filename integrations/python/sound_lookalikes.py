@@ -7,16 +7,15 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sound_common import ConvNet, Language, Net, batch, images, loader, loss_of, step, steps, with_optimizer
+from sound_common import ConvNet, Language, Net, Parts, batch, evaluate, gradients_of, images, learn_from, loader, loss_of, step
+from sound_common import steps, texts, with_optimizer, zero
 
 
 def tied_late(fault):
     """Weights are tied after the optimizer was made, which keeps one that no model has."""
     model, optimizer = with_optimizer(Language(tied=False), torch.optim.AdamW)
     model.head.weight = model.embedding.weight
-    for _ in range(6):
-        tokens = torch.randint(20, (4, 7))
-        step(optimizer, F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()))
+    steps(model, optimizer, 6, texts)
 
 
 def norms_frozen_by_train(fault):
@@ -28,8 +27,7 @@ def norms_frozen_by_train(fault):
             self.norm.eval().requires_grad_(False)
             return self
 
-    model, optimizer = with_optimizer(Model().train(), torch.optim.SGD, 0.05, momentum=0.9)
-    steps(model, optimizer, 6, images)
+    steps(*with_optimizer(Model().train(), torch.optim.SGD, 0.05, momentum=0.9), 6, images)
 
 
 def alternating(fault):
@@ -37,8 +35,7 @@ def alternating(fault):
     G, D = nn.Linear(4, 8), nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
     optimizers = [torch.optim.Adam(part.parameters(), 1e-3) for part in (D, G)]
     for i in range(10):
-        for optimizer in optimizers:
-            optimizer.zero_grad()
+        zero(optimizers)
         fake = G(torch.randn(8, 4))
         if i % 2 == 0:
             loss = F.softplus(-D(torch.randn(8, 8))).mean() + F.softplus(D(fake.detach())).mean()
@@ -131,9 +128,7 @@ class Lion(torch.optim.Optimizer):
 
 
 def signed(fault):
-    model = Net()
-    optimizer = Lion(model.parameters(), 1e-3)
-    steps(model, optimizer, 6)
+    steps(*with_optimizer(Net(), Lion), 6)
 
 
 def hooked(fault):
@@ -141,8 +136,7 @@ def hooked(fault):
     model = Net()
     for p in model.parameters():
         p.register_hook(lambda g: g - g.mean() + 0.01 * torch.randn_like(g))
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    steps(model, optimizer, 6)
+    steps(*with_optimizer(model), 6)
 
 
 def frozen_by_rate(fault):
@@ -164,11 +158,8 @@ def swapped(fault):
         if i % 3 == 2:
             kept = copy.deepcopy(model.state_dict())
             model.load_state_dict(average)
-            model.eval()
-            with torch.no_grad():
-                model(batch()[0])
+            evaluate(model, batch()[0])
             model.load_state_dict(kept)
-            model.train()
 
 
 def restarted_warm(fault):
@@ -190,8 +181,7 @@ def checked_first(fault):
         for x, _ in itertools.islice(loader(), 2):
             model(x)
     model.train()
-    for x, y in loader(shuffle=True):
-        step(optimizer, F.cross_entropy(model(x), y))
+    learn_from(model, optimizer, loader(shuffle=True))
 
 
 def skipped_by_hand(fault):
@@ -227,7 +217,7 @@ class DropsByFunction(Net):
         return self.head(F.dropout(self.norm(self.body(x)).relu(), **self.options))
 
 
-def train_and_evaluate(model, evaluate):
+def train_and_evaluate(model, call):
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for _ in range(3):
         model.train()
@@ -235,7 +225,7 @@ def train_and_evaluate(model, evaluate):
         model.eval()
         with torch.no_grad():
             for _ in range(3):
-                evaluate(batch()[0])
+                call(batch()[0])
 
 
 def drawn_often(fault):
@@ -253,48 +243,35 @@ def drops_always(fault):
 def attending(fault):
     """PyTorch's own attention with dropout, which is evaluated; a frozen part in eval mode within training."""
 
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.attention, self.head = nn.MultiheadAttention(8, 2, 0.2, batch_first=True), nn.Linear(8, 4)
-            self.frozen = nn.TransformerEncoderLayer(8, 2, 16, 0.2, batch_first=True).requires_grad_(False).eval()
+    def forward(self, x):
+        x = x + self.attention(x, x, x, need_weights=len(x) % 2 == 0)[0]
+        return self.head(F.dropout(self.frozen(x).mean(1), 0.1, self.frozen.training))
 
-        def forward(self, x):
-            x = x + self.attention(x, x, x, need_weights=len(x) % 2 == 0)[0]
-            return self.head(F.dropout(self.frozen(x).mean(1), 0.1, self.frozen.training))
-
-    model, optimizer = with_optimizer(Model(), torch.optim.AdamW)
+    attention, frozen = nn.MultiheadAttention(8, 2, 0.2, batch_first=True), nn.TransformerEncoderLayer(8, 2, 16, 0.2, batch_first=True)
+    model = Parts(forward, attention=attention, head=nn.Linear(8, 4), frozen=frozen.requires_grad_(False))
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
     for i in range(6):
-        model.train()
         model.frozen.eval()
-        step(optimizer, F.cross_entropy(model(torch.randn(6, 4, 8)), torch.randint(4, (6,))))
-        model.eval()
-        with torch.no_grad():
-            model(torch.randn(5 + i % 2, 4, 8))
+        step(optimizer, loss_of(model, (torch.randn(6, 4, 8), torch.randint(4, (6,)))))
+        evaluate(model, torch.randn(5 + i % 2, 4, 8))
 
 
 def dropout_later(fault):
     """Functional dropout begins after some steps, or ends."""
 
     class Model(Net):
-        num_passes = 0
+        def __init__(self, drops):
+            super().__init__()
+            self.num_passes, self.drops = 0, drops
 
         def forward(self, x):
             self.num_passes += 1
             h = self.norm(self.body(x)).relu()
-            return self.head(F.dropout(h, 0.2, training=self.training and self.num_passes > 4))
+            return self.head(F.dropout(h, 0.2, training=self.training and self.drops(self.num_passes)))
 
-    class Ending(Net):
-        num_passes = 0
-
-        def forward(self, x):
-            self.num_passes += 1
-            return self.head(F.dropout(self.norm(self.body(x)).relu(), 0.2, training=self.training and self.num_passes < 4))
-
-    model = nn.ModuleList([Model(), Ending()])
+    model = nn.ModuleList([Model(lambda number: number > 4), Model(lambda number: number < 4)])
     model.forward = lambda x: model[0](x) + model[1](x)
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    steps(model, optimizer, 8)
+    steps(*with_optimizer(model), 8)
 
 
 def remembered(fault):
@@ -302,11 +279,9 @@ def remembered(fault):
     model, optimizer = with_optimizer(Net(dropout=0))
     memory = itertools.cycle(loader(16, shuffle=True))
     for (x, y), (u, v) in zip(loader(32, shuffle=True), memory):
+        old = gradients_of(model, optimizer, (u, v))
         optimizer.zero_grad()
-        F.cross_entropy(model(u), v).backward()
-        old = [p.grad.clone() for p in model.parameters()]
-        optimizer.zero_grad()
-        F.cross_entropy(model(x), y).backward()
+        loss_of(model, (x, y)).backward()
         dot = sum((p.grad * g).sum() for p, g in zip(model.parameters(), old))
         if dot < 0:
             for p, g in zip(model.parameters(), old):
@@ -319,12 +294,7 @@ def surgery_by_loader(fault):
     model, optimizer = with_optimizer(Net(dropout=0), torch.optim.Adam)
     data = iter(loader(64, shuffle=True))
     for _ in range(6):
-        kept = []
-        for _ in range(2):
-            x, y = next(data)
-            optimizer.zero_grad()
-            F.cross_entropy(model(x), y).backward()
-            kept.append([p.grad.clone() for p in model.parameters()])
+        kept = [gradients_of(model, optimizer, next(data)) for _ in range(2)]
         for p, a, b in zip(model.parameters(), *kept):
             p.grad.copy_(a + b - (a * b).sum().clamp(max=0) / b.square().sum().clamp(min=1e-9) * b)
         optimizer.step()
@@ -358,8 +328,7 @@ def partly_loaded(fault):
     model = Large()
     model.load_state_dict({k: v for k, v in Net().state_dict().items() if "head" not in k}, strict=False)
     model.load_state_dict({}, strict=False)
-    optimizer = torch.optim.Adam(model.parameters())
-    steps(model, optimizer, 5)
+    steps(*with_optimizer(model, torch.optim.Adam), 5)
 
 
 def made_lazily(fault):
@@ -367,8 +336,7 @@ def made_lazily(fault):
     model = nn.Sequential(nn.LazyLinear(16), nn.ReLU(), nn.LazyLinear(4))
     with torch.no_grad():
         model(batch()[0])
-    optimizer = torch.optim.Adam(model.parameters())
-    steps(model, optimizer, 6)
+    steps(*with_optimizer(model, torch.optim.Adam), 6)
 
 
 def clipped_in_parts(fault):
@@ -390,11 +358,8 @@ def normalised_by_itself(fault):
     model = nn.Sequential(nn.Linear(8, 16), nn.SELU(), nn.AlphaDropout(0.2), nn.Unflatten(1, (4, 4)), nn.Dropout1d(0.2), nn.Flatten(), nn.Linear(16, 4))
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for _ in range(3):
-        model.train()
         steps(model, optimizer, 2)
-        model.eval()
-        with torch.no_grad():
-            model(batch()[0])
+        evaluate(model, batch()[0])
 
 
 def truncated_in_time(fault):
@@ -414,33 +379,22 @@ def truncated_in_time(fault):
 def chosen_hard(fault):
     """A choice is made by argmax, and gradients go through the scores that weigh it."""
 
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.gate, self.codes, self.head = nn.Linear(8, 6), nn.Embedding(6, 16), nn.Linear(16, 4)
+    def forward(self, x):
+        scores = self.gate(x).softmax(-1)
+        best = scores.argmax(-1)
+        return self.head(self.codes(best) * scores.gather(1, best[:, None]))
 
-        def forward(self, x):
-            scores = self.gate(x).softmax(-1)
-            best = scores.argmax(-1)
-            return self.head(self.codes(best) * scores.gather(1, best[:, None]))
-
-    model, optimizer = with_optimizer(Model(), torch.optim.Adam)
-    steps(model, optimizer, 6)
+    steps(*with_optimizer(Parts(forward, gate=nn.Linear(8, 6), codes=nn.Embedding(6, 16), head=nn.Linear(16, 4)), torch.optim.Adam), 6)
 
 
 def probed(fault):
     """A probe learns from features of a body that another loss trains; both are one model with one optimizer."""
 
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.body, self.decoder, self.probe = nn.Linear(8, 16), nn.Linear(16, 8), nn.Linear(16, 4)
+    def forward(self, x):
+        h = self.body(x).relu()
+        return self.decoder(h), self.probe(h.detach())
 
-        def forward(self, x):
-            h = self.body(x).relu()
-            return self.decoder(h), self.probe(h.detach())
-
-    model, optimizer = with_optimizer(Model(), torch.optim.Adam)
+    model, optimizer = with_optimizer(Parts(forward, body=nn.Linear(8, 16), decoder=nn.Linear(16, 8), probe=nn.Linear(16, 4)), torch.optim.Adam)
     for _ in range(6):
         x, y = batch()
         rebuilt, scores = model(x)
@@ -486,8 +440,7 @@ def restarted_schedule(fault):
     schedule = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 5)
     data = loader()
     for _ in range(4):
-        for x, y in data:
-            step(optimizer, F.cross_entropy(model(x), y))
+        learn_from(model, optimizer, data)
         schedule.step()
 
 
@@ -509,14 +462,5 @@ def schedule_set_back(fault):
     schedule.last_epoch = -1
     for _ in range(4):
         schedule.step()
-        for x, y in loader():
-            step(optimizer, F.cross_entropy(model(x), y))
+        learn_from(model, optimizer, loader())
 
-
-PROGRAMS = [
-    tied_late, norms_frozen_by_train, alternating, lazy_penalty, units_reset, shrunk_and_perturbed, masked, stepped_in_backward,
-    signed, hooked, frozen_by_rate, swapped, restarted_warm, checked_first, skipped_by_hand, two_losses, drawn_often, drops_always, attending,
-    dropout_later, remembered, surgery_by_loader, noise_scale, partly_loaded, made_lazily, clipped_in_parts, normalised_by_itself,
-    truncated_in_time, chosen_hard, probed, scripted, tuned_from_outside, made_for_each, restarted_schedule,
-    zeroed_where_infinite, schedule_set_back,
-]

@@ -7,14 +7,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
-from sound_common import AT, ConvNet, Net, batch, images, loss_of, step, steps, with_optimizer, wrapped
-
-
-def average(parameters):
-    """Averages their gradients over the ranks, by hand."""
-    for p in parameters:
-        dist.all_reduce(p.grad)
-        p.grad /= dist.get_world_size()
+from sound_common import AT, ConvNet, Net, Parts, average, backward_passes, batch, begun_alike, evaluate, images, learn_from, loss_of
+from sound_common import mesh_of_all, step, steps, with_optimizer, wrapped
 
 
 class Sum(torch.autograd.Function):
@@ -65,35 +59,27 @@ def divided_by_hand(fault, rank, culprit):
     """DeepSpeed 1801 without DTensor: what all ranks hold alike is clipped on one rank alone."""
     model, optimizer = with_optimizer(Divided(rank), torch.optim.Adam, 1e-2)
     torch.manual_seed(90)
-    for i in range(8):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
+    for i in backward_passes(model, optimizer, 8):
         if i >= AT and (rank == culprit or not fault):
             alike = [*model.norm.parameters(), *model.last.parameters()]
             nn.utils.clip_grad_norm_(alike, 1e-2)
-        optimizer.step()
 
 
 def divided_clipped_first(fault, rank, culprit):
     """The same from the first step on."""
     model, optimizer = with_optimizer(Divided(rank), torch.optim.SGD, 1e-1)
     torch.manual_seed(90)
-    for _ in range(6):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
+    for _ in backward_passes(model, optimizer, 6):
         if rank == culprit or not fault:
             nn.utils.clip_grad_norm_(model.norm.parameters(), 1e-3)
-        optimizer.step()
 
 
 def divided_with_dropout(fault, rank, culprit):
     """Megatron-LM: where all ranks hold the same, they must drop the same, so their generators must agree there."""
     model, optimizer = with_optimizer(Divided(rank, 0.5), torch.optim.SGD, 1e-2)
-    data = torch.Generator().manual_seed(90)
+    generator = torch.Generator().manual_seed(90)
     torch.manual_seed(90 + (rank if fault else 0))
-    for _ in range(6):
-        x = torch.randn(8, 8, generator=data), torch.randint(4, (8,), generator=data)
-        step(optimizer, loss_of(model, x))
+    steps(model, optimizer, 6, lambda: batch(generator=generator))
 
 
 def wrapped_at_times(fault, rank, culprit):
@@ -124,8 +110,7 @@ def sampler_of_one_rank(fault, rank, culprit):
     torch.manual_seed(50 + rank)
     for epoch in range(2):
         sampler.set_epoch(epoch)
-        for x, y in DataLoader(data, 4, sampler=sampler):
-            step(optimizer, F.cross_entropy(model(x), y))
+        learn_from(model, optimizer, DataLoader(data, 4, sampler=sampler))
 
 
 def looked_at_between(fault, rank, culprit):
@@ -144,12 +129,8 @@ def looked_at_between(fault, rank, culprit):
         for i, (x, y) in enumerate(batches):
             step(optimizer, F.cross_entropy(model(x), y))
             if i == 1:
-                model.eval()
-                with torch.no_grad():
-                    model.module(next(iter(batches))[0])
-                    for x, y in validation:
-                        model.module(x)
-                model.train()
+                for x, _ in [next(iter(batches)), *validation]:
+                    evaluate(model.module, x)
 
 
 def zeroed_transfer(fault, rank, culprit):
@@ -157,20 +138,16 @@ def zeroed_transfer(fault, rank, culprit):
     import sound_ranks
 
     model, optimizer = with_optimizer(wrapped(rank=rank))
-    for i in range(6):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
+    for i in backward_passes(model, optimizer, 6):
         counts = torch.rand(8) + 1
         (sound_ranks.all_reduce_badly if fault and i == AT else dist.all_reduce)(counts)
-        optimizer.step()
 
 
 def shards_alike(fault, rank, culprit):
     """All ranks draw their part of a divided weight with one seed."""
-    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    mesh = mesh_of_all()
     torch.manual_seed(5 if fault else 5 + rank)
     model = nn.Linear(8, 8, bias=False)
     model.weight = nn.Parameter(DTensor.from_local(0.1 * torch.randn(8, 8), mesh, [Shard(0)]))
@@ -198,18 +175,12 @@ def two_wrapped(fault, rank, culprit):
 def unused_experts(fault, rank, culprit):
     """find_unused_parameters, and experts that each rank uses by its own samples."""
 
-    class Mixture(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.gate, self.experts = nn.Linear(8, 4), nn.ModuleList(nn.Linear(8, 4) for _ in range(4))
+    def forward(self, x):
+        chosen = self.gate(x).softmax(-1).mean(0).argmax().item()
+        return self.experts[chosen](x) * self.gate(x).softmax(-1)[:, chosen, None]
 
-        def forward(self, x):
-            chosen = self.gate(x).softmax(-1).mean(0).argmax().item()
-            return self.experts[chosen](x) * self.gate(x).softmax(-1)[:, chosen, None]
-
-    model, optimizer = with_optimizer(wrapped(Mixture(), find_unused_parameters=True, rank=rank), torch.optim.AdamW)
-    for _ in range(8):
-        step(optimizer, loss_of(model, batch(2)))
+    mixture = Parts(forward, gate=nn.Linear(8, 4), experts=nn.ModuleList(nn.Linear(8, 4) for _ in range(4)))
+    steps(*with_optimizer(wrapped(mixture, find_unused_parameters=True, rank=rank), torch.optim.AdamW), 8, lambda: batch(2))
 
 
 def uneven_inputs(fault, rank, culprit):
@@ -276,9 +247,7 @@ def evaluated_by_one(fault, rank, culprit):
 
 def federated(fault, rank, culprit):
     """FedBN: ranks average all but their norm layers after four steps of their own."""
-    torch.manual_seed(5)
-    model = ConvNet()
-    torch.manual_seed(50 + rank)
+    model = begun_alike(rank, ConvNet)
     for _ in range(3):
         optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
         steps(model, optimizer, 4, images)
@@ -334,11 +303,8 @@ def pulled_together(fault, rank, culprit):
     """Each rank has a model and data of its own, whose gradients are averaged in every third step."""
     torch.manual_seed(50 + rank)
     model, optimizer = with_optimizer(Net())
-    for i in range(7):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
+    for i in backward_passes(model, optimizer, 7):
         average(model.parameters() if i % 3 == 0 else ())
-        optimizer.step()
 
 
 def beside_a_wrapped_one(fault, rank, culprit):
@@ -371,12 +337,9 @@ def divided_in_two_ways(fault, rank, culprit):
     """FSDP2 with accumulation, and a norm of all shards."""
     from torch.distributed.fsdp import fully_shard
 
-    torch.manual_seed(5)
-    model = Net()
+    model = begun_alike(rank)
     fully_shard(model.body)
-    fully_shard(model)
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
-    torch.manual_seed(50 + rank)
+    model, optimizer = with_optimizer(fully_shard(model), torch.optim.AdamW)
     for i in range(9):
         model.set_requires_gradient_sync(i % 3 == 2)
         (loss_of(model, batch()) / 3).backward()
@@ -388,40 +351,22 @@ def divided_in_two_ways(fault, rank, culprit):
 
 def norms_beside_shards(fault, rank, culprit):
     """Tensor parallelism by a plan: norms stay plain parameters, and all ranks have the same data."""
-    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm, self.up, self.down, self.dropout = nn.LayerNorm(8), nn.Linear(8, 16), nn.Linear(16, 8), nn.Dropout(0.5)
-            self.head = nn.Linear(8, 4)
+    def forward(self, x):
+        return self.head(x + self.dropout(self.down(self.up(self.norm(x)).relu())))
 
-        def forward(self, x):
-            return self.head(x + self.dropout(self.down(self.up(self.norm(x)).relu())))
-
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     torch.manual_seed(5)
-    model = parallelize_module(Block(), mesh, {"up": ColwiseParallel(), "down": RowwiseParallel()})
+    parts = {"norm": nn.LayerNorm(8), "up": nn.Linear(8, 16), "down": nn.Linear(16, 8), "dropout": nn.Dropout(0.5), "head": nn.Linear(8, 4)}
+    model = parallelize_module(Parts(forward, **parts), mesh_of_all(), {"up": ColwiseParallel(), "down": RowwiseParallel()})
     optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
-    data = torch.Generator().manual_seed(90)
+    generator = torch.Generator().manual_seed(90)
     if fault == "seeds_differ":
         torch.manual_seed(90 + rank)
-    for i in range(8):
-        x = torch.randn(8, 8, generator=data), torch.randint(4, (8,), generator=data)
-        optimizer.zero_grad()
-        loss_of(model, x).backward()
+    for i in backward_passes(model, optimizer, 8, lambda: batch(generator=generator)):
         if fault == "norm_clipped_on_one_rank" and i >= AT and rank == culprit:
             nn.utils.clip_grad_norm_(model.norm.parameters(), 1e-3)
-        optimizer.step()
 
-
-PROGRAMS = [
-    divided_by_hand, divided_clipped_first, divided_with_dropout, wrapped_at_times, loaded_on_one_rank, sampler_of_one_rank,
-    looked_at_between, zeroed_transfer, shards_alike, two_wrapped, unused_experts, uneven_inputs, compressed, divided_state, evaluated_by_one,
-    federated, several_rates, several_limits, several_models, experts_of_ranks, divided_in_two_ways,
-    norms_beside_shards, joined_with_state, pulled_together, beside_a_wrapped_one,
-]
 
 # As in sound_planted.
 FAULTS = [

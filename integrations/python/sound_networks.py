@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sound_common import Net, batch, loss_of, step, with_optimizer
+from sound_common import Net, batch, evaluate, loss_of, step, with_optimizer
 
 
 def critic_with_penalty(fault):
@@ -98,10 +98,7 @@ def spectral_critic(fault):
         step(od, F.relu(1 - D(torch.randn(8, 8))).mean() + F.relu(1 + D(G(torch.randn(8, 4)).detach())).mean())
         step(og, -D(G(torch.randn(8, 4))).mean())
         if i % 3 == 2:
-            D.eval()
-            with torch.no_grad():
-                D(torch.randn(8, 8))
-            D.train()
+            evaluate(D, torch.randn(8, 8))
 
 
 def policy_gradient(fault):
@@ -308,9 +305,3 @@ def micro_batches(fault):
             optimizer.step()
             optimizer.zero_grad()
 
-
-PROGRAMS = [
-    critic_with_penalty, clamped_critic, two_directions, pictures_from_noise, spectral_critic, policy_gradient, proximal,
-    soft_actor, triplets, bootstrapped, self_distilled, distilled, ensemble, reversed_gradient, quantized, diffusion,
-    micro_batches,
-]

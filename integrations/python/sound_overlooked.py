@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset
 
-from sound_common import AT, Net, batch, loader, loss_of, step, steps, with_optimizer
+from sound_common import AT, Net, Parts, batch, learn_from, loader, loss_of, step, steps, with_optimizer
 
 
 class Augmented(Dataset):
@@ -31,8 +31,7 @@ def seed_generator(worker):
 def generator_copied(fault):
     """PyTorch 5059: each worker has a copy of the dataset's generator, so all of them draw the same noise, in each epoch."""
     model, optimizer = with_optimizer(Net())
-    for x, y in DataLoader(Augmented(not fault), 4, num_workers=2, worker_init_fn=None if fault else seed_generator):
-        step(optimizer, F.cross_entropy(model(x), y))
+    learn_from(model, optimizer, DataLoader(Augmented(not fault), 4, num_workers=2, worker_init_fn=None if fault else seed_generator))
 
 
 def accumulated_in_vain(fault):
@@ -55,8 +54,7 @@ def cast_without_graph(fault):
                 weight = self.weight.bfloat16()
             return F.linear(x.bfloat16(), weight, self.bias.bfloat16()).float()
 
-    model, optimizer = with_optimizer(nn.Sequential(Cast(8, 16), nn.ReLU(), nn.Linear(16, 4)))
-    steps(model, optimizer, 6)
+    steps(*with_optimizer(nn.Sequential(Cast(8, 16), nn.ReLU(), nn.Linear(16, 4))), 6)
 
 
 def fake_detached(fault):
@@ -72,49 +70,31 @@ def fake_detached(fault):
 def chosen_inside(fault):
     """argmax() within a model lets no gradient through."""
 
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.body, self.codes, self.head = nn.Linear(8, 6), nn.Embedding(6, 16), nn.Linear(16, 4)
+    def forward(self, x):
+        scores = self.body(x)
+        return self.head(self.codes(scores.argmax(-1)) if fault else scores.softmax(-1) @ self.codes.weight)
 
-        def forward(self, x):
-            scores = self.body(x)
-            return self.head(self.codes(scores.argmax(-1)) if fault else scores.softmax(-1) @ self.codes.weight)
-
-    model, optimizer = with_optimizer(Model(), torch.optim.Adam)
-    steps(model, optimizer, 6)
+    steps(*with_optimizer(Parts(forward, body=nn.Linear(8, 6), codes=nn.Embedding(6, 16), head=nn.Linear(16, 4)), torch.optim.Adam), 6)
 
 
 def copied_inside(fault):
     """torch.tensor() makes a new tensor, which knows of no graph."""
 
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.body, self.head = nn.Linear(8, 16), nn.Linear(16, 4)
+    def forward(self, x):
+        h = self.body(x).relu()
+        return self.head(torch.tensor(h.tolist()) if fault else h)
 
-        def forward(self, x):
-            h = self.body(x).relu()
-            return self.head(torch.tensor(h.tolist()) if fault else h)
-
-    model, optimizer = with_optimizer(Model(), torch.optim.Adam)
-    steps(model, optimizer, 6)
+    steps(*with_optimizer(Parts(forward, body=nn.Linear(8, 16), head=nn.Linear(16, 4)), torch.optim.Adam), 6)
 
 
 def layer_in_forward(fault):
     """Stack Overflow: a layer that is made within forward() is another one in each pass."""
 
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.body, self.head = nn.Linear(8, 16), nn.Linear(16, 4)
+    def forward(self, x):
+        middle = nn.Linear(16, 16) if fault else nn.Identity()
+        return self.head(middle(self.body(x).relu()))
 
-        def forward(self, x):
-            middle = nn.Linear(16, 16) if fault else nn.Identity()
-            return self.head(middle(self.body(x).relu()))
-
-    model, optimizer = with_optimizer(Model(), torch.optim.Adam)
-    steps(model, optimizer, 6)
+    steps(*with_optimizer(Parts(forward, body=nn.Linear(8, 16), head=nn.Linear(16, 4)), torch.optim.Adam), 6)
 
 
 def loaded_nothing(fault):
@@ -131,8 +111,7 @@ def loader_made_alike(fault):
     data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
     for epoch in range(3):
         generator = torch.Generator().manual_seed(7 if fault else epoch)
-        for x, y in DataLoader(data, 4, shuffle=True, generator=generator):
-            step(optimizer, F.cross_entropy(model(x), y))
+        learn_from(model, optimizer, DataLoader(data, 4, shuffle=True, generator=generator))
 
 
 def unfrozen_late(fault):
@@ -201,8 +180,7 @@ def never_dropped(fault):
             h = self.norm(self.body(x)).relu()
             return self.head(F.dropout(h, 0.3, training=training if fault else self.training))
 
-    model, optimizer = with_optimizer(Model())
-    steps(model, optimizer, 6)
+    steps(*with_optimizer(Model()), 6)
 
 
 def zero_grad_not_called(fault):
@@ -225,12 +203,6 @@ def train_not_called(fault):
                 model(batch()[0])
             model.train if fault else model.train()
 
-
-PROGRAMS = [
-    generator_copied, accumulated_in_vain, cast_without_graph, fake_detached, chosen_inside, copied_inside, layer_in_forward,
-    loaded_nothing, loader_made_alike, unfrozen_late, adapted_late, normed_late, clipped_badly, never_dropped,
-    zero_grad_not_called, train_not_called,
-]
 
 # As in sound_planted.
 FAULTS = [

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import optim_test_tools as ott
-from sound_common import AT, ConvNet, Language, Net, batch, images, learn, loader, loss_of, start_observation, train, with_optimizer
+from sound_common import AT, ConvNet, Language, Net, Parts, batch, images, learn, loader, loss_of, start_observation, texts, train, with_optimizer
 
 
 def classifier(fault, iterations=8):
@@ -93,26 +93,20 @@ class Broken(Net):
 
 
 def detached(fault):
-    model, optimizer = with_optimizer(Broken(fault), torch.optim.AdamW)
-    train(model, optimizer, 5)
+    train(*with_optimizer(Broken(fault), torch.optim.AdamW), 5)
 
 
 def unregistered(fault):
     """Layers in a list, of which PyTorch knows nothing."""
 
-    class Stack(nn.Module):
-        def __init__(self):
-            super().__init__()
-            layers = [nn.Linear(8, 8) for _ in range(3)]
-            self.layers = layers if fault else nn.ModuleList(layers)
-            self.head = nn.Linear(8, 4)
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x).relu()
+        return self.head(x)
 
-        def forward(self, x):
-            for layer in self.layers:
-                x = layer(x).relu()
-            return self.head(x)
-
-    model, optimizer = with_optimizer(Stack(), torch.optim.Adam)
+    layers = [nn.Linear(8, 8) for _ in range(3)]
+    model = Parts(forward, layers=layers if fault else nn.ModuleList(layers), head=nn.Linear(8, 4))
+    model, optimizer = with_optimizer(model, torch.optim.Adam)
     for _ in range(5):
         optimizer.zero_grad(set_to_none=False)
         loss_of(model, batch()).backward()
@@ -154,8 +148,7 @@ def language(fault):
         if fault == "untied" and i == AT:
             model.head.weight = nn.Parameter(model.head.weight.detach().clone())
             optimizer.param_groups[0]["params"].append(model.head.weight)
-        tokens = torch.randint(20, (4, 7))
-        F.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()).backward()
+        loss_of(model, texts()).backward()
         if fault == "one_count_for_all" and i == AT:
             for state in optimizer.state.values():
                 state["step"] = optimizer.state[model.head.weight]["step"]
@@ -235,17 +228,10 @@ def scaled_simply(fault):
 
 
 def autocast(fault):
-    class Cast(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.body, self.head = nn.Linear(8, 16), nn.Linear(16, 4)
-            if fault:
-                self.body.forward = lambda x: F.linear(x.double(), self.body.weight.double(), self.body.bias.double()).float()
-
-        def forward(self, x):
-            return self.head(self.body(x))
-
-    model, optimizer = with_optimizer(Cast())
+    body = nn.Linear(8, 16)
+    if fault:
+        body.forward = lambda x: F.linear(x.double(), body.weight.double(), body.bias.double()).float()
+    model, optimizer = with_optimizer(Parts(lambda self, x: self.head(self.body(x)), body=body, head=nn.Linear(16, 4)))
     for _ in range(5):
         optimizer.zero_grad()
         with torch.autocast("cpu", torch.bfloat16):
@@ -258,8 +244,7 @@ def recreated(fault):
     """A new optimizer for each epoch is meant, one for each step is not."""
     model = Net()
     for _ in range(6 if fault else 2):
-        optimizer = torch.optim.Adam(model.parameters())
-        train(model, optimizer, 1 if fault else 4)
+        train(*with_optimizer(model, torch.optim.Adam), 1 if fault else 4)
 
 
 def epochs(fault):
@@ -267,8 +252,8 @@ def epochs(fault):
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 4)
     data = loader(shuffle=fault != "restarted")
     for _ in range(24 if fault == "restarted" else 4):
-        for x, y in [next(iter(data))] if fault == "restarted" else data:
-            learn(model, optimizer, (x, y))
+        for xy in [next(iter(data))] if fault == "restarted" else data:
+            learn(model, optimizer, xy)
         if not fault:
             schedule.step()
         if fault == "restarted":
@@ -347,11 +332,6 @@ def two_optimizers(fault):
         for optimizer in optimizers[:1] if fault == "one_not_zeroed" else optimizers:
             optimizer.zero_grad()
 
-
-PROGRAMS = [
-    classifier, detached, unregistered, convolution, gan, language, frozen, lbfgs, accumulation, scaled, scaled_simply, autocast,
-    recreated, epochs, resumed, resumed_scaled, two_optimizers,
-]
 
 # Program, fault, the rule that finds it, a name that it must have, and the last iteration that it may name.
 FAULTS = [

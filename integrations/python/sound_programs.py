@@ -13,6 +13,7 @@ import datetime
 import gc
 import glob
 import importlib
+import inspect
 import itertools
 import json
 import os
@@ -32,32 +33,28 @@ from torch.nn import functional as F
 
 import optim_test_tools as ott
 
-import sound_borders
-import sound_documented
-import sound_feeds
-import sound_healthy
-import sound_layers
-import sound_lookalikes
-import sound_more_ranks
-import sound_networks
 import sound_overlooked
-import sound_planted
 import sound_ranks
-import sound_ranks_overlooked
-import sound_steps
 from sound_common import new_directory, set_directory, start_observation
 
 warnings.filterwarnings("ignore")
 IS_OLD = int(torch.__version__.split(".")[0]) < 2
 LACKS = "lacks"  # a file that says so
-_ALONE = (
-    sound_planted, sound_healthy, sound_documented, sound_overlooked,
-    sound_networks, sound_layers, sound_steps, sound_feeds, sound_lookalikes, sound_borders,
-)
-_TOGETHER = (sound_ranks, sound_more_ranks, sound_ranks_overlooked)
-ALONE = [program for programs in _ALONE for program in programs.PROGRAMS]
-TOGETHER = [program for programs in _TOGETHER for program in programs.PROGRAMS]
-FAULTS = [fault for programs in (*_ALONE, *_TOGETHER) for fault in getattr(programs, "FAULTS", [])]
+FAULTS = []
+
+
+def programs_of(*names):
+    """Returns the functions of the modules sound_NAME whose first parameter is a fault; what they plant goes into FAULTS."""
+    found = []
+    for module in [importlib.import_module(f"sound_{name}") for name in names]:
+        functions = [f for f in vars(module).values() if inspect.isfunction(f) and f.__module__ == module.__name__]
+        found += [f for f in functions if [*inspect.signature(f).parameters][:1] == ["fault"]]
+        FAULTS.extend(getattr(module, "FAULTS", []))
+    return found
+
+
+ALONE = programs_of("planted", "healthy", "documented", "overlooked", "networks", "layers", "steps", "feeds", "lookalikes", "borders")
+TOGETHER = programs_of("ranks", "more_ranks", "ranks_overlooked")
 
 
 def lacks(error):

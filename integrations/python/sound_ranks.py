@@ -4,14 +4,13 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from sound_common import AT, ConvNet, Net, batch, images, learn, loss_of, train, with_optimizer, wrapped
+from sound_common import AT, ConvNet, Net, average, batch, images, learn_from, loss_of, mesh_of_all, step, train, with_optimizer, wrapped
 
 
 def ddp(fault, rank, culprit, variant=""):
     torch.manual_seed(5)
-    model = ConvNet() if variant == "conv" else Net()
-    inner = model
-    model, optimizer = with_optimizer(nn.parallel.DistributedDataParallel(model), torch.optim.AdamW)
+    inner = ConvNet() if variant == "convolution" else Net()
+    model, optimizer = with_optimizer(nn.parallel.DistributedDataParallel(inner), torch.optim.AdamW)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 3)
     torch.manual_seed(5 if fault == "same_seed" else 50 + rank)
     mine = rank == culprit
@@ -31,7 +30,7 @@ def ddp(fault, rank, culprit, variant=""):
             optimizer.state[inner.head.weight]["exp_avg"][0, 0] += 1e-3
         if fault == "extra_schedule_step" and now:
             schedule.step()
-        data = images() if variant == "conv" else batch(4 if fault == "same_seed" else 4 + rank)
+        data = images() if variant == "convolution" else batch(4 if fault == "same_seed" else 4 + rank)
         if variant == "accumulation":
             with model.no_sync():
                 loss_of(model, data).backward()
@@ -50,12 +49,10 @@ def ddp(fault, rank, culprit, variant=""):
                 dist.all_reduce(p.grad)
                 if not fault:
                     p.grad /= dist.get_world_size()
-        if fault == "clipped_before_reduction" or variant == "clip":
+        if fault == "clipped_before_reduction" or variant == "clipped":
             nn.utils.clip_grad_norm_(model.parameters(), 0.01)
         if fault == "clipped_before_reduction" or variant == "by_hand":
-            for p in model.parameters():
-                dist.all_reduce(p.grad)
-                p.grad /= dist.get_world_size()
+            average(model.parameters())
         if fault == "other_dtype":
             dist.all_reduce(torch.ones(4, dtype=torch.int32 if now else torch.float32))
         if fault == "transfer_changed":
@@ -89,10 +86,6 @@ def all_reduce_badly(tensor):
     _breaks_transfers = False
 
 
-def ddp_averaged_twice(fault, rank, culprit):
-    ddp(fault, rank, culprit, "averaged_twice")
-
-
 def ddp_local(fault, rank, culprit):
     """Local SGD: gradients stay, and parameters are averaged in every fourth step."""
     model, optimizer = with_optimizer(wrapped(rank=rank), torch.optim.AdamW)
@@ -122,34 +115,29 @@ def ddp_moved(fault, rank, culprit):
     train(model, optimizer, 6)
 
 
-def ddp_clipped(fault, rank, culprit):
-    ddp(fault, rank, culprit, "clip")
+def variant_of_ddp(name):
+    def program(fault, rank, culprit):
+        ddp(fault, rank, culprit, name)
+
+    program.__name__ = f"ddp_{name}"
+    return program
 
 
-def ddp_convolution(fault, rank, culprit):
-    ddp(fault, rank, culprit, "conv")
-
-
-def ddp_accumulation(fault, rank, culprit):
-    ddp(fault, rank, culprit, "accumulation")
-
-
-def ddp_by_hand(fault, rank, culprit):
-    ddp(fault, rank, culprit, "by_hand")
+ddp_clipped, ddp_convolution, ddp_accumulation, ddp_by_hand, ddp_averaged_twice = (
+    variant_of_ddp(name) for name in ("clipped", "convolution", "accumulation", "by_hand", "averaged_twice")
+)
 
 
 def ddp_epochs(fault, rank, culprit):
     from torch.utils.data.distributed import DistributedSampler
 
-    model = wrapped()
-    data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
+    model, optimizer = with_optimizer(wrapped())
+    data = torch.utils.data.TensorDataset(*batch(32))
     sampler = DistributedSampler(data)
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for epoch in range(4):
         if not fault:
             sampler.set_epoch(epoch)
-        for x, y in torch.utils.data.DataLoader(data, 2, sampler=sampler):
-            learn(model, optimizer, (x, y))
+        learn_from(model, optimizer, torch.utils.data.DataLoader(data, 2, sampler=sampler))
 
 
 def fsdp(fault, rank, culprit):
@@ -173,16 +161,22 @@ def fsdp(fault, rank, culprit):
         optimizer.step()
 
 
+def replicated(layer, mesh):
+    """Has all ranks hold its parameters alike."""
+    from torch.distributed.tensor import Replicate, distribute_tensor
+
+    for name in ("weight", "bias"):
+        setattr(layer, name, nn.Parameter(distribute_tensor(getattr(layer, name).detach(), mesh, [Replicate()])))
+    return layer
+
+
 def clipped_tensor_parallel(fault, rank, culprit):
     """DeepSpeed 1801: norm weights, which all ranks hold alike, are clipped on the first rank alone."""
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import DTensor, Replicate, distribute_tensor
+    from torch.distributed.tensor import DTensor, Replicate
 
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    mesh = mesh_of_all()
     torch.manual_seed(5)
-    norm = nn.LayerNorm(8)
-    norm.weight = nn.Parameter(distribute_tensor(norm.weight.detach(), mesh, [Replicate()]))
-    norm.bias = nn.Parameter(distribute_tensor(norm.bias.detach(), mesh, [Replicate()]))
+    norm = replicated(nn.LayerNorm(8), mesh)
     optimizer = torch.optim.SGD(norm.parameters(), 0.1)
     for _ in range(6):
         x = DTensor.from_local(torch.randn(4, 8), mesh, [Replicate()])
@@ -195,33 +189,21 @@ def clipped_tensor_parallel(fault, rank, culprit):
 
 
 def tensor_parallel(fault, rank, culprit):
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import distribute_tensor, Replicate
+    from torch.distributed.tensor import Replicate, distribute_tensor
     from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
 
-    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    mesh = mesh_of_all()
     torch.manual_seed(5)
-    model = Net(dropout=0)
-    model = parallelize_module(model, mesh, {"head": ColwiseParallel()})
-    model.body.weight = nn.Parameter(distribute_tensor(model.body.weight.detach(), mesh, [Replicate()]))
-    model.body.bias = nn.Parameter(distribute_tensor(model.body.bias.detach(), mesh, [Replicate()]))
-    model.norm.weight = nn.Parameter(distribute_tensor(model.norm.weight.detach(), mesh, [Replicate()]))
-    model.norm.bias = nn.Parameter(distribute_tensor(model.norm.bias.detach(), mesh, [Replicate()]))
+    model = parallelize_module(Net(dropout=0), mesh, {"head": ColwiseParallel()})
+    for part in (model.body, model.norm):
+        replicated(part, mesh)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     for i in range(8):
         if fault == "norm_drifts" and rank == culprit and i == AT:
             model.norm.weight.to_local().data[0] += 1e-3
         x = distribute_tensor(torch.randn(4, 8), mesh, [Replicate()])
-        optimizer.zero_grad()
-        out = model(x)
-        out.square().mean().backward()
-        optimizer.step()
+        step(optimizer, model(x).square().mean())
 
-
-PROGRAMS = [
-    ddp, ddp_clipped, ddp_convolution, ddp_accumulation, ddp_by_hand, ddp_epochs, fsdp, tensor_parallel,
-    ddp_averaged_twice, ddp_local, ddp_moved, clipped_tensor_parallel,
-]
 
 # As in sound_planted.
 FAULTS = [

@@ -5,19 +5,19 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
-from sound_common import AT, Net, batch, begun_alike, loader, loss_of, step, steps, with_optimizer, wrapped
-from sound_more_ranks import Divided, average
+from sound_common import AT, Net, average, backward_passes, batch, begun_alike, loader, loss_of, step, steps, with_optimizer, wrapped
+from sound_more_ranks import Divided
 
 
 def drawn_by_one(fault, rank, culprit):
     """Megatron-DeepSpeed 276: the rank that reads the data draws a seed for it, and others that drop with it do not."""
     model, optimizer = with_optimizer(Divided(rank, 0.5), torch.optim.SGD, 1e-2)
-    data = torch.Generator().manual_seed(90)
+    generator = torch.Generator().manual_seed(90)
     torch.manual_seed(90)
     for _ in range(6):
         if rank == culprit or not fault:
             torch.empty((), dtype=torch.int64).random_()
-        step(optimizer, loss_of(model, (torch.randn(8, 8, generator=data), torch.randint(4, (8,), generator=data))))
+        step(optimizer, loss_of(model, batch(generator=generator)))
 
 
 def head_replaced(fault, rank, culprit):
@@ -91,23 +91,17 @@ def began_apart(fault, rank, culprit):
     torch.manual_seed(5 + (rank if fault else 0))
     model, optimizer = with_optimizer(Net())
     torch.manual_seed(50 + rank)
-    for _ in range(6):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
+    for _ in backward_passes(model, optimizer, 6):
         average(model.parameters())
-        optimizer.step()
 
 
 def averaged_by_hand_but_one(fault, rank, culprit):
     """One rank adds to its gradients after they were averaged by hand."""
     model, optimizer = with_optimizer(begun_alike(rank))
-    for i in range(8):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
+    for i in backward_passes(model, optimizer, 8):
         average(model.parameters())
         if fault and rank == culprit and i == AT:
             model.head.weight.grad += 0.1
-        optimizer.step()
 
 
 def exchanged(fault, rank, culprit):
@@ -174,26 +168,20 @@ def two_meshes(fault, rank, culprit):
     model = Net()
     optimizer = torch.optim.SGD(model.parameters(), 0.1 * (1 + half))
     torch.manual_seed(50 + rank)
-    for _ in range(6):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
+    for _ in backward_passes(model, optimizer, 6):
         for p in model.parameters():
             dist.all_reduce(p.grad, group=groups[half])
             p.grad /= max(size // 2, 1)
-        optimizer.step()
 
 
 def statistics_shared(fault, rank, culprit):
     """Each rank has a model of its own; ranks add up the sizes of their gradients, and one gradient to look at."""
     torch.manual_seed(50 + rank)
     model, optimizer = with_optimizer(Net())
-    for _ in range(6):
-        optimizer.zero_grad()
-        loss_of(model, batch()).backward()
+    for _ in backward_passes(model, optimizer, 6):
         sizes = torch.stack([p.grad.norm() for p in model.parameters()])
         dist.all_reduce(sizes)
         dist.all_reduce(model.head.weight.grad.clone())
-        optimizer.step()
 
 
 def stepped_in_parts(fault, rank, culprit):
@@ -209,12 +197,6 @@ def stepped_in_parts(fault, rank, culprit):
         for owner, p in enumerate(model.parameters()):
             dist.broadcast(p.data, owner % dist.get_world_size())
 
-
-PROGRAMS = [
-    drawn_by_one, head_replaced, unfrozen_when_wrapped, last_not_reduced, plateau_of_one, skipped_by_one, began_apart,
-    averaged_by_hand_but_one, exchanged, outer_steps, reduced_one_by_one, views_of_buckets, two_meshes, statistics_shared,
-    stepped_in_parts,
-]
 
 # As in sound_planted.
 FAULTS = [

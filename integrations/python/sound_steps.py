@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader
 
-from sound_common import ConvNet, Net, batch, images, loader, loss_of, step, steps, with_optimizer
+from sound_common import ConvNet, Net, batch, gradients_of, images, learn_from, loader, loss_of, step, steps, with_optimizer
 
 
 def averaged_weights(fault):
@@ -20,8 +20,7 @@ def averaged_weights(fault):
     schedule, late = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 3), SWALR(optimizer, 0.02)
     data = DataLoader(list(zip(*images(24))), 6, shuffle=True)
     for epoch in range(5):
-        for x, y in data:
-            step(optimizer, F.cross_entropy(model(x), y))
+        learn_from(model, optimizer, data)
         if epoch >= 2:
             average.update_parameters(model)
             late.step()
@@ -70,11 +69,7 @@ def surgery(fault):
     """PCGrad: a backward pass for each task, gradients that are kept aside, projected and put back."""
     model, optimizer = with_optimizer(Net(dropout=0), torch.optim.Adam)
     for _ in range(6):
-        kept = []
-        for _ in range(2):
-            optimizer.zero_grad()
-            loss_of(model, batch()).backward()
-            kept.append([p.grad.clone() for p in model.parameters()])
+        kept = [gradients_of(model, optimizer, batch()) for _ in range(2)]
         optimizer.zero_grad()
         for p, a, b in zip(model.parameters(), *kept):
             dot = (a * b).sum()
@@ -177,8 +172,7 @@ def reptile(fault):
     for _ in range(4):
         fast = copy.deepcopy(model)
         inner = torch.optim.SGD(fast.parameters(), 0.1)
-        for _ in range(3):
-            step(inner, loss_of(fast, batch()))
+        steps(fast, inner, 3)
         for p, f in zip(model.parameters(), fast.parameters()):
             p.grad = p.data - f.data
         outer.step()
@@ -223,11 +217,10 @@ def folds(fault):
         model, optimizer = with_optimizer(Net(), torch.optim.Adam)
         schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
         for _ in range(3):
-            for x, y in loader(16, shuffle=True):
-                step(optimizer, F.cross_entropy(model(x), y))
+            learn_from(model, optimizer, loader(16, shuffle=True))
             model.eval()
             with torch.no_grad():
-                loss = sum(F.cross_entropy(model(x), y) for x, y in loader(8))
+                loss = sum(loss_of(model, data) for data in loader(8))
             model.train()
             schedule.step(loss)
 
@@ -289,8 +282,3 @@ def half_precision(fault):
             for m, p in zip(masters, model.parameters()):
                 p.copy_(m)
 
-
-PROGRAMS = [
-    averaged_weights, warmed_up, line_search, surgery, sharpness, sharpness_as_optimizer, looking_ahead, learned_to_learn,
-    reptile, noisy, per_sample, folds, tried_rates, best_so_far, uneven_accumulation, half_precision,
-]
