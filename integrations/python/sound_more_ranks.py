@@ -91,13 +91,11 @@ def wrapped_at_times(fault, rank, culprit):
 
 def loaded_on_one_rank(fault, rank, culprit):
     """A checkpoint is read on the first rank alone, after the model was wrapped."""
-    model = wrapped()
+    model = wrapped(rank=rank)
     state = {name: torch.full_like(value, 0.1) for name, value in model.module.state_dict().items()}
     if rank == 0 or not fault:
         model.module.load_state_dict(state)
-    optimizer = torch.optim.AdamW(model.parameters())
-    torch.manual_seed(50 + rank)
-    steps(model, optimizer, 5)
+    steps(*with_optimizer(model, torch.optim.AdamW), 5)
 
 
 def sampler_of_one_rank(fault, rank, culprit):
@@ -105,7 +103,7 @@ def sampler_of_one_rank(fault, rank, culprit):
     from torch.utils.data import DataLoader, DistributedSampler
 
     model, optimizer = with_optimizer(wrapped(), torch.optim.AdamW)
-    data = list(zip(torch.randn(48, 8), torch.randint(4, (48,)).tolist()))
+    data = torch.utils.data.TensorDataset(*batch(48))
     sampler = DistributedSampler(data, 1, 0) if fault else DistributedSampler(data, dist.get_world_size(), rank)
     torch.manual_seed(50 + rank)
     for epoch in range(2):
@@ -190,13 +188,18 @@ def uneven_inputs(fault, rank, culprit):
         steps(model, optimizer, 5 + rank % 2)
 
 
-def joined_with_state(fault, rank, culprit):
-    """Each rank has a batch more than the one before; the state is divided by ZeroRedundancyOptimizer."""
-    from torch.distributed.algorithms.join import Join
+def with_divided_state(rank):
     from torch.distributed.optim import ZeroRedundancyOptimizer
 
     model = wrapped(rank=rank)
-    optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=1e-3)
+    return model, ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=1e-3)
+
+
+def joined_with_state(fault, rank, culprit):
+    """Each rank has a batch more than the one before; the state is divided by ZeroRedundancyOptimizer."""
+    from torch.distributed.algorithms.join import Join
+
+    model, optimizer = with_divided_state(rank)
     with Join([model, optimizer]):
         steps(model, optimizer, 5 + rank)
 
@@ -205,28 +208,21 @@ def compressed(fault, rank, culprit):
     """Gradients are reduced in half precision by a hook of PyTorch's own."""
     from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 
-    model = wrapped()
+    model = wrapped(rank=rank)
     model.register_comm_hook(None, fp16_compress_hook)
-    optimizer = torch.optim.AdamW(model.parameters())
-    torch.manual_seed(50 + rank)
-    steps(model, optimizer, 5)
+    steps(*with_optimizer(model, torch.optim.AdamW), 5)
 
 
 def divided_state(fault, rank, culprit):
     """ZeroRedundancyOptimizer: each rank keeps a part of the state and sends the parameters."""
-    from torch.distributed.optim import ZeroRedundancyOptimizer
-
-    model = wrapped(rank=rank)
-    optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=1e-3)
+    model, optimizer = with_divided_state(rank)
     steps(model, optimizer, 5)
 
 
 def evaluated_by_one(fault, rank, culprit):
     """The first rank alone evaluates and keeps an average; all wait for it."""
-    model = wrapped(ConvNet())
-    average = copy.deepcopy(model.module)
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    torch.manual_seed(50 + rank)
+    model, optimizer = with_optimizer(wrapped(ConvNet(), rank))
+    averaged = copy.deepcopy(model.module)
     for i in range(6):
         optimizer.zero_grad()
         loss_of(model, images()).backward()
@@ -235,13 +231,10 @@ def evaluated_by_one(fault, rank, culprit):
             model.train()
         optimizer.step()
         if rank == 0:
-            for a, p in zip(average.parameters(), model.parameters()):
+            for a, p in zip(averaged.parameters(), model.parameters()):
                 a.data.lerp_(p.data, 0.1)
             if i % 2:
-                model.eval()
-                with torch.no_grad():
-                    model.module(images()[0])
-                model.train()
+                evaluate(model.module, images()[0])
         dist.barrier()
 
 
@@ -320,10 +313,9 @@ def beside_a_wrapped_one(fault, rank, culprit):
 
 def experts_of_ranks(fault, rank, culprit):
     """Each rank has an expert of its own, which begins as all do, and gradients of the rest are averaged by hand."""
-    torch.manual_seed(5)
-    gate, expert, head = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 4)
-    model, optimizer = with_optimizer(nn.ModuleList([gate, expert, head]))
-    torch.manual_seed(50 + rank)
+    model = begun_alike(rank, lambda: nn.ModuleList([nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 4)]))
+    gate, expert, head = model
+    model, optimizer = with_optimizer(model)
     for _ in range(6):
         x, y = batch()
         optimizer.zero_grad()

@@ -108,7 +108,7 @@ def loaded_nothing(fault):
 def loader_made_alike(fault):
     """A loader is made anew for each epoch, with a generator of the same seed."""
     model, optimizer = with_optimizer(Net())
-    data = torch.utils.data.TensorDataset(torch.randn(32, 8), torch.randint(4, (32,)))
+    data = torch.utils.data.TensorDataset(*batch(32))
     for epoch in range(3):
         generator = torch.Generator().manual_seed(7 if fault else epoch)
         learn_from(model, optimizer, DataLoader(data, 4, shuffle=True, generator=generator))
@@ -127,31 +127,24 @@ def unfrozen_late(fault):
         step(optimizer, loss_of(model, batch()))
 
 
-class Adapter(nn.Module):
-    def __init__(self, base):
-        super().__init__()
-        self.base, self.a, self.b = base, nn.Linear(8, 2, bias=False), nn.Linear(2, 16, bias=False)
-
-    def forward(self, x):
-        return self.base(x) + self.b(self.a(x))
+def changed_late(is_late, change):
+    model, optimizer = with_optimizer(Net(), torch.optim.AdamW)
+    model.body = change(model.body)
+    steps(model, optimizer if is_late else torch.optim.AdamW(model.parameters()), 6)
 
 
 def adapted_late(fault):
     """Adapters are put into the model after the optimizer was made."""
-    model, optimizer = with_optimizer(Net(), torch.optim.AdamW)
-    model.body = Adapter(model.body)
-    if not fault:
-        optimizer = torch.optim.AdamW(model.parameters())
-    steps(model, optimizer, 6)
+
+    def forward(self, x):
+        return self.base(x) + self.b(self.a(x))
+
+    changed_late(fault, lambda base: Parts(forward, base=base, a=nn.Linear(8, 2, bias=False), b=nn.Linear(2, 16, bias=False)))
 
 
 def normed_late(fault):
     """weight_norm() replaces the weight that the optimizer has."""
-    model, optimizer = with_optimizer(Net(), torch.optim.AdamW)
-    model.body = nn.utils.weight_norm(model.body)
-    if not fault:
-        optimizer = torch.optim.AdamW(model.parameters())
-    steps(model, optimizer, 6)
+    changed_late(fault, nn.utils.weight_norm)
 
 
 def clipped_badly(fault):

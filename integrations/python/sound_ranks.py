@@ -1,5 +1,7 @@
 """Programs of several ranks, and the lines that break them, some of them on the rank `culprit` alone."""
 
+import contextlib
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -35,13 +37,8 @@ def ddp(fault, rank, culprit, variant=""):
             with model.no_sync():
                 loss_of(model, data).backward()
             data = batch()
-        if fault in ("no_sync", "clipped_before_reduction") or variant == "by_hand":
-            with model.no_sync():
-                loss_of(model, data).backward()
-        elif fault == "inner_module":
-            loss_of(inner, data).backward()
-        else:
-            loss_of(model, data).backward()
+        with model.no_sync() if fault in ("no_sync", "clipped_before_reduction") or variant == "by_hand" else contextlib.nullcontext():
+            loss_of(inner if fault == "inner_module" else model, data).backward()
         if fault == "gradient_changed" and now:
             inner.head.weight.grad[0, 0] += 1e-2
         if fault == "reduced_twice" or variant == "averaged_twice":
@@ -105,14 +102,12 @@ def ddp_local(fault, rank, culprit):
 
 def ddp_moved(fault, rank, culprit):
     """PyTorch 104336: a conversion that replaces parameters takes the hooks away that reduce their gradients."""
-    model = wrapped()
+    model = wrapped(rank=rank)
     if fault:
         torch.__future__.set_overwrite_module_params_on_conversion(True)
         model.double().float()
         torch.__future__.set_overwrite_module_params_on_conversion(False)
-    optimizer = torch.optim.AdamW(model.parameters())
-    torch.manual_seed(50 + rank)
-    train(model, optimizer, 6)
+    train(*with_optimizer(model, torch.optim.AdamW))
 
 
 def variant_of_ddp(name):
@@ -144,10 +139,10 @@ def fsdp(fault, rank, culprit):
     from torch.distributed.fsdp import fully_shard
 
     torch.manual_seed(5)
-    model = Net()
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-3) if fault == "optimizer_first" else None
+    model, optimizer = with_optimizer(Net(), torch.optim.AdamW)
     model = fully_shard(model)
-    optimizer = optimizer or torch.optim.AdamW(model.parameters(), 1e-3)
+    if fault != "optimizer_first":
+        optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
     torch.manual_seed(5 if fault == "same_seed" else 50 + rank)
     for i in range(8):
         if fault != "no_zero_grad":

@@ -36,11 +36,9 @@ def head_replaced(fault, rank, culprit):
 
 def unfrozen_when_wrapped(fault, rank, culprit):
     """PyTorch forum: a part that was frozen as the model was wrapped, and learns later, is not reduced."""
-    torch.manual_seed(5)
-    inner = Net()
+    inner = begun_alike(rank)
     inner.body.requires_grad_(False)
     model, optimizer = with_optimizer(nn.parallel.DistributedDataParallel(inner))
-    torch.manual_seed(50 + rank)
     for i in range(8):
         if i == AT:
             inner.body.requires_grad_(True)
@@ -65,9 +63,8 @@ def last_not_reduced(fault, rank, culprit):
 
 def plateau_of_one(fault, rank, culprit):
     """A schedule follows the loss of each rank's own evaluation, and lowers the rate on one of them alone."""
-    model, optimizer = with_optimizer(wrapped())
+    model, optimizer = with_optimizer(wrapped(rank=rank))
     schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
-    torch.manual_seed(50 + rank)
     for i in range(8):
         step(optimizer, loss_of(model, batch()))
         loss = torch.tensor(2.0 if rank == culprit and i >= AT else 1.0 / (i + 1))
@@ -127,18 +124,14 @@ def outer_steps(fault, rank, culprit):
         if i % 4 == 3:
             for o, p in zip(outer.parameters(), model.parameters()):
                 o.grad = o.detach() - p.detach()
-                dist.all_reduce(o.grad)
-                o.grad /= dist.get_world_size()
+            average(outer.parameters())
             slow.step()
             model.load_state_dict(outer.state_dict())
 
 
 def reduced_one_by_one(fault, rank, culprit):
     """Gradients are averaged by hand of all parameters but a head that each rank has of its own."""
-    torch.manual_seed(5)
-    body = nn.Linear(8, 16)
-    torch.manual_seed(50 + rank)
-    head = nn.Linear(16, 4)
+    body, head = begun_alike(rank, lambda: nn.Linear(8, 16)), nn.Linear(16, 4)
     optimizer = torch.optim.AdamW([*body.parameters(), *head.parameters()], 1e-3 * (1 + rank) if fault else 1e-3)
     for _ in range(6):
         x, y = batch()

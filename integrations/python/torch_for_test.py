@@ -39,18 +39,23 @@ class Block(nn.Module):
         return self.head(checkpoint(self.inner, x, use_reentrant=self.recompute))
 
 
-def make(recompute=None, **ddp):
+def make_wrapped(kind, momentum=0, **ddp):
+    """Returns a model that ranks share, and its optimizer; from then on each rank draws numbers of its own."""
     torch.manual_seed(3)
-    model = nn.parallel.DistributedDataParallel(Block(recompute), **ddp)
+    model = nn.parallel.DistributedDataParallel(kind(), **ddp)
     torch.manual_seed(10 + RANK)
-    return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=momentum)
 
 
-def make_alone(kind=Block, seed=3):
+def make(recompute=None, **ddp):
+    return make_wrapped(lambda: Block(recompute), 0.9, **ddp)
+
+
+def make_alone(kind=Block, seed=3, optimizer=torch.optim.SGD, **options):
     """Returns a model that each rank trains for itself, and its optimizer."""
     torch.manual_seed(seed)
     model = kind()
-    return model, torch.optim.SGD(model.parameters(), lr=0.1)
+    return model, optimizer(model.parameters(), **(options or {"lr": 0.1}))
 
 
 def batches(number, workers=0):
@@ -77,6 +82,26 @@ def learn_one(model, optimizer, batch, max_norm=None):
     optimizer.step()
 
 
+def backward_passes(model, optimizer, number):
+    """Iterations of learn(), of which each is given to the caller between its backward pass and its step."""
+    for batch in batches(number):
+        optimizer.zero_grad()
+        loss_of(model, batch).backward()
+        yield batch
+        optimizer.step()
+
+
+def step_in_backward(model):
+    """Has each parameter step by an optimizer of its own as soon as its gradient is there."""
+    for parameter in model.parameters():
+
+        def step(parameter, optimizer=torch.optim.SGD([parameter], lr=0.1)):
+            optimizer.step()
+            optimizer.zero_grad()
+
+        parameter.register_post_accumulate_grad_hook(step)
+
+
 def learn(model, optimizer, number, max_norm=None, workers=0):
     for batch in batches(number, workers):
         learn_one(model, optimizer, batch, max_norm)
@@ -98,6 +123,7 @@ def learn_by_closures(model, optimizer, iterations):
             return loss
 
         optimizer.step(closure)
+    return digest(model)
 
 
 def reduce_nothing(state, bucket):

@@ -9,8 +9,8 @@ import unittest.mock
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch_for_test import DIRECTORY, IS_2, RANK, WORLD, Block, ObservedTestCase, batches, digest, learn, learn_one, learned, loss_of, main
-from torch_for_test import make, make_alone, reduce_nothing
+from torch_for_test import DIRECTORY, IS_2, RANK, WORLD, Block, ObservedTestCase, backward_passes, batches, digest, learn_one, learned
+from torch_for_test import main, make, make_alone, reduce_nothing
 
 import optim_test_tools as ott
 from optim_test_tools import _ott
@@ -23,11 +23,8 @@ class RanksTest(ObservedTestCase):
         def train():
             model, optimizer = make_alone(Block, 7)
             alone = [dist.new_group([rank]) for rank in range(WORLD)][RANK]
-            for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                works = [dist.all_reduce(p.grad, async_op=True) for p in model.parameters()]
-                for work in works:
+            for batch in backward_passes(model, optimizer, 3):
+                for work in [dist.all_reduce(p.grad, async_op=True) for p in model.parameters()]:
                     work.wait()
                 dist.broadcast(batch[0], 0)
                 dist.barrier()
@@ -38,7 +35,6 @@ class RanksTest(ObservedTestCase):
                     dist.recv(torch.ones(3), 0)
                 gathered = [None] * WORLD
                 dist.all_gather_object(gathered, RANK)
-                optimizer.step()
             return digest(model)
 
         counts = {"dist.all_reduce (async)": 12, f"dist.all_reduce of ranks {RANK}": 3, "dist.send": 3 if RANK == 0 else 0}
@@ -66,8 +62,7 @@ class RanksTest(ObservedTestCase):
             fully_shard(model.inner)
             fully_shard(model)
             torch.manual_seed(20 + RANK)
-            optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-            return learned(model, optimizer, 3, max_norm=1.0)
+            return learned(model, torch.optim.AdamW(model.parameters(), lr=0.01), 3, max_norm=1.0)
 
         observed = self.check("fsdp2", train, 3, config={"dump": {"iterations": {"list": [1]}}}, forward=3, backward=3)
         _, names = observed.measurements()
@@ -82,9 +77,7 @@ class RanksTest(ObservedTestCase):
         from torch.distributed.fsdp import fully_shard
 
         def train():
-            torch.manual_seed(13)
-            model = fully_shard(Block())
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model, optimizer = make_alone(lambda: fully_shard(Block()))
             for i, batch in enumerate(batches(4)):
                 learn_one(model, optimizer, batch)
                 if i % 2:
@@ -152,9 +145,7 @@ class RanksTest(ObservedTestCase):
             leave_alone = nn.parallel.DistributedDataParallel._set_params_and_buffers_to_ignore_for_model
             leave_alone(model, ["head.weight", "head.bias"])
             wrapped = nn.parallel.DistributedDataParallel(model)
-            optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.1)
-            learn(wrapped, optimizer, 3)
-            return digest(model)
+            return learned(wrapped, torch.optim.SGD(wrapped.parameters(), lr=0.1), 3)
 
         self.check_replicas(self.check("experts", train, 3))
 
@@ -163,17 +154,13 @@ class RanksTest(ObservedTestCase):
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
-        def train():
-            torch.manual_seed(11)
+        def divided():
             model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
-            mesh = init_device_mesh("cpu", (WORLD,))
-            parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            return learned(model, optimizer, 3)
+            return parallelize_module(model, init_device_mesh("cpu", (WORLD,)), {"0": ColwiseParallel(), "2": RowwiseParallel()})
 
         every = {"op_log": {"iterations": {"every": 1}}}
         with unittest.mock.patch.object(_ott, "Operation", wraps=_ott.Operation) as operations:
-            observed = self.check("tensor_parallel", train, 3, every, forward=3, backward=3)
+            observed = self.check("tensor_parallel", lambda: learned(*make_alone(divided), 3), 3, every, forward=3, backward=3)
         _, names = observed.measurements()
         self.assertTrue(any(name.startswith("dist.all_reduce") for name in names), names)
         # One operation each, which reads what is given and gets what all ranks get.
@@ -240,16 +227,9 @@ class RanksTest(ObservedTestCase):
                 optimizer.step()
             return digest(stage)
 
-        calls = {
-            "blocking": lambda: train(dist.send, dist.recv),
-            "started": lambda: train(lambda *of: dist.isend(*of).wait(), lambda *of: dist.irecv(*of).wait()),
-        }
-        names = {"blocking": ("dist.send", "dist.recv"), "started": ("dist.isend", "dist.irecv")}
-        messages = 2 if 0 < RANK < WORLD - 1 else 1 if WORLD > 1 else 0
-        for name, run in calls.items():
-            with self.subTest(name):
-                counts = {measurement: 3 * messages for measurement in names[name]}
-                self.check(f"stages_{name}", run, 3, forward=3, backward=3, optimizer=3, **counts)
+        self.check("stages", lambda: train(dist.send, dist.recv), 3, forward=3, backward=3, optimizer=3, dist__send=3, dist__recv=3)
+        send, receive = lambda *of: dist.isend(*of).wait(), lambda *of: dist.irecv(*of).wait()
+        self.check("stages_started", lambda: train(send, receive), 3, forward=3, backward=3, optimizer=3, dist__isend=3, dist__irecv=3)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,27 @@ import torch
 import torch.distributed as dist
 import torch.distributed.algorithms.ddp_comm_hooks.default_hooks
 from torch import nn
-from torch_for_test import IS_2, RANK, WORLD, Block, Observed, ObservedTestCase, batches, digest, learn, learn_by_closures, learn_one, learned, loss_of, main
-from torch_for_test import make, make_alone, reduce_nothing
+from torch_for_test import IS_2, RANK, WORLD, Block, Observed, ObservedTestCase, batches, digest, learn, learn_by_closures, learn_one
+from torch_for_test import learned, loss_of, main, make, make_alone, make_wrapped, reduce_nothing
 
 import optim_test_tools as ott
 from optim_test_tools.torch import _job, _sound_training
+
+
+def make_own():
+    """Returns a small model that a rank trains for itself, and its optimizer."""
+    own = nn.Linear(16, 4)
+    return own, torch.optim.SGD(own.parameters(), lr=0.1)
+
+
+def make_with_late_hook(hook):
+    """Returns a model whose hook came between its first forward and backward pass, and its optimizer."""
+    model, optimizer = make()
+    loss = loss_of(model, next(iter(batches(1))))
+    model.register_comm_hook(model.process_group, hook)
+    loss.backward()
+    optimizer.step()
+    return model, optimizer
 
 
 class ReplicasTest(ObservedTestCase):
@@ -36,12 +52,7 @@ class ReplicasTest(ObservedTestCase):
             return state.allreduce([bucket.buffer().mul_(0.25)]).get_future().then(lambda future: future.value()[0])
 
         def train():
-            model, optimizer = make()
-            loss = loss_of(model, next(iter(batches(1))))
-            model.register_comm_hook(model.process_group, hook)
-            loss.backward()
-            optimizer.step()
-            return learned(model, optimizer, 3)
+            return learned(*make_with_late_hook(hook), 3)
 
         self.check_sound("late_hook", train, 4, dist__gradients=4)
 
@@ -90,10 +101,7 @@ class ReplicasTest(ObservedTestCase):
         def train():
             from torch.distributed._composable import replicate
 
-            torch.manual_seed(3)
-            model = replicate(Block())
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            return learned(model, optimizer, 3)
+            return learned(*make_alone(lambda: replicate(Block())), 3)
 
         self.check_sound("replicated", train, 3, dist__gradients=3)
 
@@ -107,10 +115,7 @@ class ReplicasTest(ObservedTestCase):
                 return torch.sparse.mm(x, self.head.weight.t()) + self.head.bias
 
         def train():
-            torch.manual_seed(3)
-            model = nn.parallel.DistributedDataParallel(Graph())
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            torch.manual_seed(10 + RANK)
+            model, optimizer = make_wrapped(Graph)
             for rows in (4, 5, 6):
                 learn_one(model, optimizer, (torch.rand(rows, 16).to_sparse(), torch.randint(4, (rows,))))
             return digest(model)
@@ -146,8 +151,7 @@ class ReplicasTest(ObservedTestCase):
         def train():
             model, optimizer = make()
             with model.join(divide_by_initial_world_size=False):
-                learn(model, optimizer, 3 + RANK)
-            return digest(model)
+                return learned(model, optimizer, 3 + RANK)
 
         self.check_sound("joined", train, 3 + RANK)
 
@@ -163,8 +167,7 @@ class ReplicasTest(ObservedTestCase):
                     learn(model, optimizer, 3 + RANK)
             return digest(model)
 
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
             observed = self.check_sound("joined_epochs", train, 6 + 2 * RANK, {"cross_check": {"iterations": {"every": 5}}})
         self.assertEqual(observed.verdicts(), [])
         self.assertEqual("under Join ranks have iterations of their own numbers" in said.getvalue(), RANK == 0)
@@ -174,8 +177,7 @@ class ReplicasTest(ObservedTestCase):
             model, optimizer = make()
             learn(model, optimizer, 1)
             with model.join():
-                learn(model, optimizer, 3 + RANK)
-            return digest(model)
+                return learned(model, optimizer, 3 + RANK)
 
         said = io.StringIO()
         alone = train()
@@ -197,8 +199,7 @@ class ReplicasTest(ObservedTestCase):
                 if i < 3:
                     averager.step()
 
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said), Observed("without_group"):
+        with contextlib.redirect_stderr(io.StringIO()) as said, Observed("without_group"):
             train()
             with unittest.mock.patch.object(dist, "get_world_size", side_effect=ValueError("not initialized")):
                 ott.torch.finish()
@@ -206,8 +207,7 @@ class ReplicasTest(ObservedTestCase):
 
     def test_a_rank_that_is_not_observed_is_not_waited_for(self):
         model, optimizer = make()
-        said = io.StringIO()
-        with unittest.mock.patch.multiple(_job, _is_announced=True, _SECONDS_TO_ANNOUNCE=0.1), contextlib.redirect_stderr(said):
+        with unittest.mock.patch.multiple(_job, _is_announced=True, _SECONDS_TO_ANNOUNCE=0.1), contextlib.redirect_stderr(io.StringIO()) as said:
             if RANK == 0:
                 _job.announce()
             dist.barrier()
@@ -232,8 +232,8 @@ class ReplicasTest(ObservedTestCase):
             hooked, its = make()
             hooked.register_comm_hook(None, dist.algorithms.ddp_comm_hooks.default_hooks.fp16_compress_hook)
             for batch in batches(3):
-                for part, steps in ((model, optimizer), (hooked, its)):
-                    learn_one(part, steps, batch)
+                learn_one(model, optimizer, batch)
+                learn_one(hooked, its, batch)
             saved = io.BytesIO()
             torch.save([model, hooked], saved)
             return digest(model, copy.deepcopy(model), copy.deepcopy(hooked)), b"optim_test_tools" in saved.getvalue()
@@ -242,12 +242,7 @@ class ReplicasTest(ObservedTestCase):
 
     def test_a_communication_hook_that_comes_late_leaves_replicas_different(self):
         def train():
-            model, optimizer = make()
-            loss = loss_of(model, next(iter(batches(1))))
-            model.register_comm_hook(None, reduce_nothing)
-            loss.backward()
-            optimizer.step()
-            return learned(model, optimizer, 100, max_norm=0.1)
+            return learned(*make_with_late_hook(reduce_nothing), 100, max_norm=0.1)
 
         observed = self.check_sound("late_local_steps", train, 101)
         outcomes = [verdict["outcome"] for verdict in observed.verdicts()]
@@ -269,8 +264,7 @@ class ReplicasTest(ObservedTestCase):
             learn(model, optimizer, 3)
             return digest(model.wrapped)
 
-        observed = self.check_sound("part", train, 3, dist__gradients=3)
-        self.assert_compared(observed)
+        self.assert_compared(self.check_sound("part", train, 3, dist__gradients=3))
 
     def test_a_layer_that_has_none_but_tied_parameters_is_compared_by_their_name(self):
         class Tied(Block):
@@ -283,14 +277,9 @@ class ReplicasTest(ObservedTestCase):
                 return self.alike[0](self.last(super().forward(x)))
 
         def train():
-            torch.manual_seed(3)
-            model = nn.parallel.DistributedDataParallel(Tied())
-            torch.manual_seed(10 + RANK)
-            learn(model, torch.optim.SGD(model.parameters(), lr=0.1), 3)
-            return digest(model)
+            return learned(*make_wrapped(Tied), 3)
 
-        observed = self.check_sound("tied", train, 3)
-        self.assert_compared(observed)
+        self.assert_compared(self.check_sound("tied", train, 3))
 
     def test_a_model_trains_within_a_distributed_module_that_is_in_eval_mode(self):
         def train():
@@ -299,17 +288,13 @@ class ReplicasTest(ObservedTestCase):
             model.module.train()
             return learned(model, optimizer, 3)
 
-        observed = self.check_sound("in_eval_mode", train, 3, dist__gradients=3)  # by a hook, as 2 is a power of 2
-        self.assert_compared(observed)
+        self.assert_compared(self.check_sound("in_eval_mode", train, 3, dist__gradients=3))  # by a hook, as 2 is a power of 2
 
     def test_replicas_are_checked_whose_first_pass_is_in_a_closure(self):
         def train():
-            model, optimizer = make()
-            learn_by_closures(model, optimizer, 3)
-            return digest(model)
+            return learn_by_closures(*make(), 3)
 
-        observed = self.check_sound("closures_of_replicas", train, 3, forward=3, dist__gradients=3)
-        self.assert_compared(observed)
+        self.assert_compared(self.check_sound("closures_of_replicas", train, 3, forward=3, dist__gradients=3))
 
     @unittest.skipUnless(IS_2, "FSDP2 is newer")
     def test_a_parameter_whose_memory_was_taken_back_is_not_read(self):
@@ -331,12 +316,10 @@ class ReplicasTest(ObservedTestCase):
 
     def test_a_model_that_each_rank_trains_for_itself_is_clipped(self):
         def train():
-            model, optimizer = make()
-            own = nn.Linear(16, 4)
-            its = torch.optim.SGD(own.parameters(), lr=0.1)
+            (model, optimizer), (own, its) = make(), make_own()
             for batch in batches(3):
-                for part, steps in ((model, optimizer), (own, its)):
-                    learn_one(part, steps, batch, 0.1)
+                learn_one(model, optimizer, batch, 0.1)
+                learn_one(own, its, batch, 0.1)
             return digest(model, own)
 
         every = {"cross_check": {"iterations": {"every": 1}, "replicated": ["state.*"]}}
@@ -346,11 +329,8 @@ class ReplicasTest(ObservedTestCase):
     def test_a_check_that_says_only_when_looks_at_what_replicas_share(self):
         def train():
             model, optimizer = make()
-            torch.manual_seed(20 + RANK)
-            for _ in range(3):
-                optimizer.zero_grad()
-                nn.functional.cross_entropy(model(x=torch.randn(8, 16)), torch.randint(0, 4, (8,))).backward()
-                optimizer.step()
+            for batch in batches(3):
+                learn_one(lambda x: model(x=x), optimizer, batch)
             return digest(model)
 
         self.assert_compared(self.check_sound("only_when", train, 3, {"cross_check": {"iterations": {"every": 1}}}), 3)
@@ -360,8 +340,7 @@ class ReplicasTest(ObservedTestCase):
             groups = [dist.new_group([rank]) for rank in range(WORLD)]
             torch.manual_seed(3 + RANK)
             model = nn.parallel.DistributedDataParallel(Block(), process_group=groups[RANK])
-            learn(model, torch.optim.SGD(model.parameters(), lr=0.1), 3)
-            return digest(model)
+            return learned(model, torch.optim.SGD(model.parameters(), lr=0.1), 3)
 
         self.assertEqual(self.check_sound("of_groups", train, 3).verdicts(), [])
 
@@ -391,10 +370,7 @@ class ReplicasTest(ObservedTestCase):
                 return self.block(rows.x) * time.exp()
 
         def train():
-            torch.manual_seed(3)
-            model, of_time = nn.parallel.DistributedDataParallel(Model()), nn.Linear(2, 1)
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            torch.manual_seed(10 + RANK)
+            (model, optimizer), of_time = make_wrapped(Model), nn.Linear(2, 1)
             for i, (x, y) in enumerate(batches(4)):
                 scale = of_time(torch.tensor([i / 4, 1.0])).detach()
                 evaluated = model.module.eval()(Rows(torch.ones(2, 16)), scale)
@@ -422,9 +398,7 @@ class ReplicasTest(ObservedTestCase):
 
     def test_models_that_one_rank_has_are_not_compared(self):
         def train():
-            model, optimizer = make()
-            own = nn.Linear(16, 4)
-            its = torch.optim.SGD(own.parameters(), lr=0.1)
+            (model, optimizer), (own, its) = make(), make_own()
             for i, batch in enumerate(batches(4)):
                 if i == 0 and RANK == 0:
                     loss_of(nn.Linear(16, 4), batch)  # a model of metrics
@@ -436,9 +410,7 @@ class ReplicasTest(ObservedTestCase):
 
     def test_what_one_rank_alone_trains_is_of_no_iteration(self):
         def train():
-            model, optimizer = make()
-            own = nn.Linear(16, 4)
-            its = torch.optim.SGD(own.parameters(), lr=0.1)
+            (model, optimizer), (own, its) = make(), make_own()
             for i, batch in enumerate(batches(4)):
                 if RANK == 0 and i != 2:
                     learn_one(own, its, batch)

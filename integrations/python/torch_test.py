@@ -14,11 +14,10 @@ import unittest.mock
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch_for_test import DIRECTORY, IS_2, RANK, WORLD, Block, Observed, ObservedTestCase, batches, digest, learn, learn_by_closures, learn_one, learned
-from torch_for_test import loss_of, main, make
+from torch_for_test import DIRECTORY, IS_2, RANK, WORLD, Block, Observed, ObservedTestCase, backward_passes, batches, digest, learn
+from torch_for_test import learn_by_closures, learn_one, learned, loss_of, main, make, make_alone
 
 import optim_test_tools as ott
-from optim_test_tools.torch import _collectives
 
 
 class TorchTest(ObservedTestCase):
@@ -35,9 +34,7 @@ class TorchTest(ObservedTestCase):
                     torch.save(model.module.state_dict(), os.path.join(DIRECTORY, f"checkpoint{RANK}"))
             return digest(model)
 
-        self.check(
-            "parts", train, 5, forward=5, backward=5, clipping=5, optimizer=5, evaluation=1, checkpoint=1, dist__gradients=5
-        )
+        self.check("parts", train, 5, forward=5, backward=5, clipping=5, optimizer=5, evaluation=1, checkpoint=1, dist__gradients=5)
         with open(os.path.join(DIRECTORY, f"checkpoint{RANK}"), "rb") as file:
             self.assertNotIn(b"optim_test_tools", file.read())
 
@@ -45,23 +42,16 @@ class TorchTest(ObservedTestCase):
         class Looked(torch.utils.data.TensorDataset):
             pass
 
-        def train():
+        with Observed("looked_at") as observed:
             model, optimizer = make()
             loader = torch.utils.data.DataLoader(Looked(*(torch.cat(part) for part in zip(*batches(5)))), batch_size=4)
-            steps = 0
             for batch in loader:
                 learn_one(model, optimizer, batch)
-                steps += 1
                 with torch.no_grad():
                     model.module(next(iter(loader))[0])
-            return digest(model), steps
-
-        observed = Observed("looked_at")
-        with observed:
-            _, steps = train()
         _, names = observed.measurements()
         data = next(count for name, count in names.items() if name.startswith("data of Looked"))
-        self.assertGreaterEqual(data, steps, names)
+        self.assertGreaterEqual(data, 5, names)
 
     def test_micro_steps_are_of_one_iteration(self):
         def train():
@@ -83,20 +73,15 @@ class TorchTest(ObservedTestCase):
 
             def train():
                 model, optimizer = make(reentrant, find_unused_parameters=False)
-                for batch in batches(3):
-                    x = batch[0].requires_grad_()
-                    learn_one(model, optimizer, (x, batch[1]))
+                for x, y in batches(3):
+                    learn_one(model, optimizer, (x.requires_grad_(), y))
                 return digest(model)
 
             self.check(f"recomputation{reentrant}", train, 3, forward=3, backward=3)
 
     def test_closures_of_an_optimizer(self):
         def train():
-            torch.manual_seed(4)
-            model = Block()
-            optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
-            learn_by_closures(model, optimizer, 3)
-            return digest(model)
+            return learn_by_closures(*make_alone(optimizer=torch.optim.LBFGS, max_iter=3), 3)
 
         observed = self.check("closures", train, 3)
         _, names = observed.measurements()
@@ -105,9 +90,7 @@ class TorchTest(ObservedTestCase):
 
     def test_an_exception_in_the_loop_is_the_trainings_own(self):
         def train():
-            torch.manual_seed(5)
-            model = Block()
-            optimizer = torch.optim.Adam(model.parameters())
+            model, optimizer = make_alone(optimizer=torch.optim.Adam, lr=1e-3)
             caught = 0
             for i, batch in enumerate(batches(6)):
                 try:
@@ -127,16 +110,13 @@ class TorchTest(ObservedTestCase):
 
         def train():
             model, optimizer = make()
-            for i, batch in enumerate(batches(5)):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
+            for _ in backward_passes(model, optimizer, 5):
                 dist.barrier()
-                optimizer.step()
-                if i == 0:
-                    torch.save({"x": 1}, os.path.join(DIRECTORY, f"any{RANK}"))
-                    self.assertEqual(torch.load(os.path.join(DIRECTORY, f"any{RANK}")), {"x": 1})
+                torch.save({"x": 1}, path)
+                self.assertEqual(torch.load(path), {"x": 1})
             return digest(model)
 
+        path = os.path.join(DIRECTORY, f"any{RANK}")
         alone = train()
         for owner, name in (
             (_sound.Sound, "optimizer_loads"),
@@ -147,10 +127,9 @@ class TorchTest(ObservedTestCase):
             (_operations._Mode, "_place"),
         ):
             with self.subTest(name), unittest.mock.patch.object(owner, name, side_effect=RuntimeError("ours")) as broken:
-                said = io.StringIO()
-                with contextlib.redirect_stderr(said), Observed(f"broken{name}", {"op_log": {"iterations": {"list": [4]}}}):
+                with contextlib.redirect_stderr(io.StringIO()) as said, Observed(f"broken{name}", {"op_log": {"iterations": {"list": [4]}}}):
                     if name == "_read":
-                        torch.load(os.path.join(DIRECTORY, f"any{RANK}"))
+                        torch.load(path)
                     if name == "optimizer_loads":
                         torch.optim.SGD([torch.ones(1)], lr=1).load_state_dict(torch.optim.SGD([torch.ones(1)], lr=1).state_dict())
                     self.assertEqual(alone, train())
@@ -163,10 +142,7 @@ class TorchTest(ObservedTestCase):
         def train():
             torch.save({"generator": {"state": torch.arange(3), "param_groups": None}}, path)
             torch.load(path)
-            torch.manual_seed(16)
-            model = nn.Sequential(torch.jit.script(nn.Linear(16, 8)), nn.Linear(8, 4))
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            return learned(model, optimizer, 5)
+            return learned(*make_alone(lambda: nn.Sequential(torch.jit.script(nn.Linear(16, 8)), nn.Linear(8, 4))), 5)
 
         self.check("other_kinds", train, 5, forward=5, backward=5, optimizer=5)
 
@@ -222,7 +198,6 @@ class TorchTest(ObservedTestCase):
                 if i == 2 and RANK == 1:
                     optimizer.param_groups[0]["lr"] = 0.05
                 learn_one(model, optimizer, batch)
-            return None
 
         config = {
             "dump": {"iterations": {"list": [1]}},
@@ -288,16 +263,9 @@ class TorchTest(ObservedTestCase):
         self.assertIn(b"sgd" + struct.pack("<I", len("head.weight")) + b"head.weight", log)
 
     def test_parameters_are_offered_to_be_moved_by_rounding(self):
-        def train():
-            model, optimizer = make()
-            for batch in batches(1):
-                loss_of(model, batch).backward()
-                optimizer.step()
-            return digest(model)
-
-        alone = train()
+        alone = learned(*make(), 1)
         with Observed("perturbed", {"perturb": {"seed": 1, "paths": "parameters.head.*"}}):
-            self.assertNotEqual(alone, train())
+            self.assertNotEqual(alone, learned(*make(), 1))
 
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no torch.compile")
     def test_compiling_breaks_no_graph(self):
@@ -337,14 +305,10 @@ class TorchTest(ObservedTestCase):
         self.assertEqual(len([name for name in names if name.startswith("data of TensorDataset")]), 1, names)
 
     def test_activations_and_gradients_before_their_reduction_are_dumped(self):
-        def train():
-            model, optimizer = make()
-            return learned(model, optimizer, 2)
-
-        alone = train()
+        alone = learned(*make(), 2)
         observed = Observed("activations", {"dump": {"iterations": {"list": [1]}}})
         ott.torch.observe(config=observed.config, activations="inner.*")
-        self.assertEqual(alone, train())
+        self.assertEqual(alone, learned(*make(), 2))
         ott.torch.finish()
         tensors = observed.dumped(1, "torch")
         self.assertEqual(sorted(tensors["activations"]["inner"]), ["0", "1", "2"])
@@ -367,8 +331,7 @@ class TorchTest(ObservedTestCase):
 
         with Observed("traces") as observed:
             export(paths[0])  # the run has not begun
-            model, optimizer = make()
-            learn(model, optimizer, 2)
+            learn(*make(), 2)
             export(paths[1])
             os.remove(paths[1])
             export(paths[1])

@@ -15,7 +15,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch_for_test import IS_2, RANK, Block, Observed, ObservedTestCase, batches, digest, learn, learn_one, learned, loss_of, main, make, make_alone
+from torch_for_test import IS_2, RANK, Block, Observed, ObservedTestCase, backward_passes, batches, digest, learn, learn_one, learned
+from torch_for_test import loss_of, main, make, make_alone, step_in_backward
 
 import optim_test_tools as ott
 from optim_test_tools.torch import _hooks
@@ -24,10 +25,8 @@ from optim_test_tools.torch import _hooks
 class UnusualTest(ObservedTestCase):
     def test_a_model_that_is_traced_is_not_trained_by_that(self):
         def train():
-            torch.manual_seed(3)
             # Tracing calls what is no leaf, with arguments that are no tensors.
-            model = torch.fx.symbolic_trace(nn.Sequential(Block(), nn.Linear(4, 4)))
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model, optimizer = make_alone(lambda: torch.fx.symbolic_trace(nn.Sequential(Block(), nn.Linear(4, 4))))
             for batch in batches(3):
                 learn_one(model, optimizer, batch)
                 traced = torch.jit.trace(model, batch[0], check_trace=False)
@@ -36,9 +35,8 @@ class UnusualTest(ObservedTestCase):
         self.check_sound("traced", train, 3, forward=3, backward=3)
 
     def test_a_trace_is_found_where_pytorch_2_14_says_it(self):
-        is_on = unittest.mock.patch.object(torch.fx._symbolic_trace, "_get_is_fx_tracing", lambda: True, create=True)
         self.assertFalse(_hooks.is_tracing())
-        with is_on:
+        with unittest.mock.patch.object(torch.fx._symbolic_trace, "_get_is_fx_tracing", lambda: True, create=True):
             self.assertTrue(_hooks.is_tracing())
 
     def test_a_model_without_numbers_is_not_the_training(self):
@@ -48,10 +46,8 @@ class UnusualTest(ObservedTestCase):
             torch.optim.SGD(model.parameters(), lr=0.1).step()
 
         def train():
-            torch.manual_seed(3)
-            model, counted = Block(), Block().to("meta")
+            (model, optimizer), counted = make_alone(), Block().to("meta")
             count(counted)
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             for batch in batches(3):
                 learn_one(model, optimizer, batch, 1.0)
                 count(counted)
@@ -79,17 +75,14 @@ class UnusualTest(ObservedTestCase):
             torch.manual_seed(3)
             model = Model()
             model(torch.ones(1, 16))
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            learn(model, optimizer, 3)
+            learn(model, torch.optim.SGD(model.parameters(), lr=0.1), 3)
             return digest(model.head)
 
         self.check_sound("lazy", train, 3, {"dump": {"iterations": {"list": [1]}}}, forward=4, backward=3)
 
     def test_iterations_go_on_after_a_step_that_raises(self):
         def train():
-            torch.manual_seed(3)
-            model = Block()
-            optimizer = torch.optim.LBFGS(model.parameters(), max_iter=2)
+            model, optimizer = make_alone(optimizer=torch.optim.LBFGS, max_iter=2)
             for i, batch in enumerate(batches(6)):
 
                 def closure():
@@ -120,18 +113,15 @@ class UnusualTest(ObservedTestCase):
             return digest(model)
 
         self.addCleanup(torch._dynamo.utils.counters.clear)
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
             self.check_sound("compiled_step", train, 0)
         self.assertEqual("no iteration was seen" in said.getvalue(), RANK == 0)
 
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no torch.compile")
     def test_a_training_that_is_compiled_as_a_whole_is_said_to_be_hidden(self):
         self.addCleanup(torch._dynamo.utils.counters.clear)
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said), Observed("hidden"):
-            model = nn.Linear(4, 4)
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with contextlib.redirect_stderr(io.StringIO()) as said, Observed("hidden"):
+            model, optimizer = make_alone(lambda: nn.Linear(4, 4))
 
             @torch.compile(backend="eager")
             def step(x):
@@ -202,16 +192,8 @@ class UnusualTest(ObservedTestCase):
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no hooks of gradients that were added up")
     def test_operations_are_logged_where_each_gradient_steps_as_it_comes(self):
         def train():
-            torch.manual_seed(3)
-            model = Block()
-            for parameter in model.parameters():
-                optimizer = torch.optim.SGD([parameter], lr=0.1)
-
-                def step(parameter, optimizer=optimizer):
-                    optimizer.step()
-                    optimizer.zero_grad()
-
-                parameter.register_post_accumulate_grad_hook(step)
+            model, _ = make_alone()
+            step_in_backward(model)
             for batch in batches(5):
                 loss_of(model, batch).backward()
             return digest(model)
@@ -222,8 +204,7 @@ class UnusualTest(ObservedTestCase):
 
     def test_iterations_end_where_each_has_an_optimizer_of_its_own(self):
         def train():
-            torch.manual_seed(3)
-            model = Block()
+            model, _ = make_alone()
             for batch in batches(5):
                 model.zero_grad()
                 loss_of(model, batch).backward()
@@ -236,23 +217,16 @@ class UnusualTest(ObservedTestCase):
         def train():
             model, optimizer = make_alone()
             first = dist.new_group([0])
-            for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
+            for _ in backward_passes(model, optimizer, 3):
                 dist.all_reduce(torch.ones(2), group=first)
-                optimizer.step()
             return digest(model)
 
         self.check_sound("of_others", train, 3, **{"dist.all_reduce of ranks 0": 3 if RANK == 0 else 0})
 
     def test_arguments_of_a_collective_come_by_position_or_by_name(self):
         def train():
-            torch.manual_seed(3 + RANK)
-            model = Block()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
+            model, optimizer = make_alone(seed=3 + RANK)
+            for _ in backward_passes(model, optimizer, 3):
                 if IS_2:
                     from torch.distributed import _functional_collectives
 
@@ -260,7 +234,6 @@ class UnusualTest(ObservedTestCase):
                 dist.all_reduce(torch.randn(1000000), dist.ReduceOp.SUM, None, True).wait()
                 dist.broadcast(torch.ones(2), 0) if RANK == 0 else dist.broadcast(tensor=torch.ones(2), src=0)
                 dist._broadcast_coalesced(dist.group.WORLD, [torch.ones(2)], 1024, 0)  # of C++, as DistributedDataParallel calls it
-                optimizer.step()
             return digest(model)
 
         num_functional = 3 if IS_2 else 0
@@ -291,16 +264,8 @@ class UnusualTest(ObservedTestCase):
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no hook behind a gradient")
     def test_passes_that_recompute_while_optimizers_step_are_of_the_backward_pass(self):
         def train():
-            torch.manual_seed(3)
-            model = nn.Sequential(Block(True), nn.ReLU(), nn.Linear(4, 4))
-            optimizers = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
-
-            def step(parameter):
-                optimizers[parameter].step()
-                optimizers[parameter].zero_grad()
-
-            for p in model.parameters():
-                p.register_post_accumulate_grad_hook(step)
+            model, _ = make_alone(lambda: nn.Sequential(Block(True), nn.ReLU(), nn.Linear(4, 4)))
+            step_in_backward(model)
             for x, y in batches(3):
                 loss_of(model, (x.requires_grad_(), y)).backward()
             return digest(model)
@@ -362,38 +327,30 @@ class UnusualTest(ObservedTestCase):
 
     def test_what_is_loaded_may_be_called_as_an_optimizers_state(self):
         def train():
-            torch.manual_seed(3)
-            model = Block()
+            model, optimizer = make_alone()
             saved = io.BytesIO()
             torch.save({"episode": {"state": torch.zeros(4)}}, saved)
             saved.seek(0)
             model(torch.ones(1, 16))
             torch.load(saved)
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             return learned(model, optimizer, 3)
 
-        said = io.StringIO()
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
             self.check_sound("called_state", train, 3)
         self.assertNotIn("no longer checked", said.getvalue())
 
     def test_a_thread_that_calls_a_model_first_is_not_the_one_that_trains(self):
         def train():
-            torch.manual_seed(3)
-            model, scores = Block(), []
-            looked_at = nn.Linear(16, 4)
-            thread = threading.Thread(target=lambda: scores.append(looked_at(torch.ones(1, 16))))
+            thread = threading.Thread(target=nn.Linear(16, 4), args=(torch.ones(1, 16),))
             thread.start()
             thread.join()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-            return learned(model, optimizer, 4)
+            return learned(*make_alone(), 4)
 
         self.check_sound("thread", train, 4, optimizer=4)
 
     def test_ranks_find_together_where_the_program_says_so(self):
         with Observed("together") as observed:
-            model = Block()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model, optimizer = make_alone()
             ott.torch.observe().start(model)
             for batch in batches(3):
                 # One rank waits before its first pass for the other, which comes there after its own.

@@ -21,6 +21,10 @@ OTT = sys.argv.pop(1)
 OLD_PYTHON = "/usr/bin/python3"
 
 
+def ott(*arguments, **options):
+    return subprocess.run([OTT, *arguments], capture_output=True, text=True, **options)
+
+
 def flip_bit(state):
     state["model"]["1.weight"].view(torch.int32)[1, 1] ^= 1 << 20
 
@@ -110,9 +114,8 @@ class FormatsTest(unittest.TestCase):
         return os.path.join(self.directory, f"{name}.{of}")
 
     def compare(self, reference, current, *flags):
-        command = [OTT, "compare", "--format", "json", *flags, reference, current]
-        result = subprocess.run(command, capture_output=True, text=True)
-        self.assertIn(result.returncode, (0, 1), f"{command}\n{result.stdout}{result.stderr}")
+        result = ott("compare", "--format", "json", *flags, reference, current)
+        self.assertIn(result.returncode, (0, 1), f"{result.args}\n{result.stdout}{result.stderr}")
         return json.loads(result.stdout)
 
     def states_of(self, comparison):
@@ -146,17 +149,12 @@ class FormatsTest(unittest.TestCase):
             self.assertEqual(failing, expected)
             failures = [failure for failure in comparison["dumps"][0]["failures"] if failure["path"].endswith(name)]
             self.assertTrue(failures, comparison["dumps"][0]["failures"])
-            said = json.dumps(failures[0]) + self.text(a, b, fault)
+            said = json.dumps(failures[0]) + ott("compare", self.path(a, "same"), self.path(b, fault)).stdout
             # ZeRO's master weight of a layer is its weight.
             self.assertTrue(detail in said or detail.replace(" of", ".fp32 of") in said, said)
 
-    def text(self, a, b, fault):
-        return subprocess.run([OTT, "compare", self.path(a, "same"), self.path(b, fault)], capture_output=True, text=True).stdout
-
     def test_equal_states_are_equal_in_each_pair(self):
-        for a, b in self.pairs(self.whole):
-            self.expect_equal(a, b, None)
-        for a, b in self.pairs(self.weights):
+        for a, b in [*self.pairs(self.whole), *self.pairs(self.weights)]:
             self.expect_equal(a, b, None)
         for a, b in self.pairs(self.whole, self.trained):
             if a in self.trained or b in self.trained:
@@ -172,21 +170,19 @@ class FormatsTest(unittest.TestCase):
             self.expect_equal(b, a, ["weights", "optimizer moments", "optimizer step"])
 
     def test_each_fault_is_named_in_each_pair(self):
-        for fault in FAULTS:
-            for a, b in itertools.product(self.whole, self.whole):
-                self.expect_named(a, b, fault)
-        for fault in WEIGHT_FAULTS:
-            for a, b in itertools.product(self.weights, self.weights):
-                self.expect_named(a, b, fault)
-        for fault in {**WEIGHT_FAULTS, **STATE_FAULTS}:
-            for a, b in itertools.product(["zip", "fsdp2", *self.trained], self.trained):
+        for faults, references, currents in (
+            (FAULTS, self.whole, self.whole),
+            (WEIGHT_FAULTS, self.weights, self.weights),
+            ({**WEIGHT_FAULTS, **STATE_FAULTS}, ["zip", "fsdp2", *self.trained], self.trained),
+        ):
+            for fault, a, b in itertools.product(faults, references, currents):
                 self.expect_named(a, b, fault)
 
     def compare_small(self, reference, current):
         paths = [os.path.join(self.directory, name) for name in ("small_a.pt", "small_b.pt")]
         for path, state in zip(paths, (reference, current)):
             torch.save(state, path)
-        result = subprocess.run([OTT, "compare", *paths], capture_output=True, text=True)
+        result = ott("compare", *paths)
         return result.returncode, result.stdout + result.stderr
 
     def test_what_differs_in_something_small_is_no_silent_pass(self):
@@ -283,24 +279,22 @@ class FormatsTest(unittest.TestCase):
         paths = [self.path("guess", name) for name in ("a", "b", "rules")]
         for path, weights in zip(paths, (same, renamed)):
             torch.save(weights, path)
-        command = [OTT, "compare", "--bitwise", *paths[:2]]
-        guess = subprocess.run([*command, "--guess-names", paths[2]], capture_output=True, text=True)
+        guess = ott("compare", "--bitwise", *paths[:2], "--guess-names", paths[2])
         self.assertEqual(guess.returncode, 2, guess.stdout + guess.stderr)
         self.assertIn("weights equal (6)", guess.stdout)
         self.assertIn("which tensors go together was guessed: 6 by equal elements", guess.stdout)
         # Somebody looked at them.
-        kept = subprocess.run([*command, "--names", paths[2]], capture_output=True, text=True)
+        kept = ott("compare", "--bitwise", *paths[:2], "--names", paths[2])
         self.assertEqual(kept.returncode, 0, kept.stdout + kept.stderr)
         self.assertIn("verdict: equal", kept.stdout)
 
     def test_the_report_compares_checkpoints(self):
         for of, code in (("same", 0), ("bit", 1)):
-            command = [OTT, "report", self.path("legacy", of), "--reference", self.path("dcp_2", "same"), "--html", self.path("report", "html")]
-            report = subprocess.run(command, capture_output=True, text=True)
+            report = ott("report", self.path("legacy", of), "--reference", self.path("dcp_2", "same"), "--html", self.path("report", "html"))
             self.assertEqual(report.returncode, code, report.stdout + report.stderr)
             self.assertIn("verdict: different" if code else "verdict: equal", report.stdout)
             self.assertTrue(os.path.exists(self.path("report", "html")))
-        alone = subprocess.run([OTT, "report", self.path("zip", "same")], capture_output=True, text=True)
+        alone = ott("report", self.path("zip", "same"))
         self.assertEqual(alone.returncode, 2)
         self.assertIn("--reference", alone.stderr)
 
@@ -317,7 +311,7 @@ class FormatsTest(unittest.TestCase):
                     with open(file, "wb") as opened:
                         opened.write(whole[:size])
                     with self.subTest(file=file, size=size):
-                        result = subprocess.run([OTT, "show", path], capture_output=True, text=True, timeout=60)
+                        result = ott("show", path, timeout=60)
                         self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
                         self.assertIn(os.path.basename(file), result.stderr)
                 with open(file, "wb") as opened:

@@ -42,8 +42,7 @@ def train():
 # All of the state.
 
 
-def zip_file(state, path):
-    torch.save(state, path)
+legacy_file = functools.partial(torch.save, _use_new_zipfile_serialization=False)
 
 
 def fabric_file(state, path):
@@ -51,10 +50,6 @@ def fabric_file(state, path):
     import lightning
 
     lightning.Fabric(accelerator="cpu").save(path, state)
-
-
-def legacy_file(state, path):
-    torch.save(state, path, _use_new_zipfile_serialization=False)
 
 
 def in_ranks(work, world, cases):
@@ -97,18 +92,6 @@ def save_distributed(mesh, state, path):
     dcp.save(over_tree(state, lambda tensor: distributed(tensor, mesh)), checkpoint_id=path)
 
 
-def dcp_1(cases):
-    in_ranks(save_distributed, 1, cases)
-
-
-def dcp_2(cases):
-    in_ranks(save_distributed, 2, cases)
-
-
-def dcp_4(cases):
-    in_ranks(save_distributed, 4, cases)
-
-
 def reshard(mesh, state, path):
     import torch.distributed.checkpoint as dcp
 
@@ -124,11 +107,12 @@ def sources(cases):
 
 def dcp_2_to_4(cases):
     """Two ranks write, four read that and write."""
-    dcp_2(sources(cases))
+    in_ranks(save_distributed, 2, sources(cases))
     in_ranks(reshard, 4, cases)
 
 
 def save_fsdp(mesh, state, path):
+    """FSDP2's, whose optimizer state goes by the parameters' names."""
     import torch.distributed.checkpoint as dcp
     from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
     from torch.distributed.fsdp import fully_shard
@@ -149,11 +133,6 @@ def save_fsdp(mesh, state, path):
     weights, optimizer_state = get_state_dict(model, optimizer)
     others = {name: value for name, value in state.items() if name not in ("model", "optimizer")}
     dcp.save({"model": weights, "optimizer": optimizer_state, **others}, checkpoint_id=path)
-
-
-def fsdp2(cases):
-    """FSDP2's, whose optimizer state goes by the parameters' names."""
-    in_ranks(save_fsdp, 2, cases)
 
 
 # Weights and optimizer, as DeepSpeed's engine writes them and its conversions read them.
@@ -227,41 +206,28 @@ def accelerate_folder(state, path):
 # Weights alone.
 
 
-def weights_zip(state, path):
-    torch.save(state["model"], path)
-
-
-def weights_legacy(state, path):
-    torch.save(state["model"], path, _use_new_zipfile_serialization=False)
-
-
-def torch_script(state, path):
+def torch_script(weights, path):
     model = make_model()
-    model.load_state_dict(state["model"])
+    model.load_state_dict(weights)
     torch.jit.save(torch.jit.script(model), path)
 
 
-def safetensors_file(state, path):
+def safetensors_file(weights, path):
     from safetensors.torch import save_file
 
-    save_file(state["model"], path)
+    save_file(weights, path)
 
 
-def hugging_face(state, path):
+def hugging_face(weights, path):
     import huggingface_hub
 
     os.makedirs(path)
-    huggingface_hub.save_torch_state_dict(state["model"], path, max_shard_size=200)
+    huggingface_hub.save_torch_state_dict(weights, path, max_shard_size=200)
 
 
-def npz(state, path):
+def npz(save, weights, path):
     with open(path, "wb") as file:
-        numpy.savez(file, **{name: tensor.numpy() for name, tensor in state["model"].items()})
-
-
-def npz_compressed(state, path):
-    with open(path, "wb") as file:
-        numpy.savez_compressed(file, **{name: tensor.numpy() for name, tensor in state["model"].items()})
+        save(file, **{name: tensor.numpy() for name, tensor in weights.items()})
 
 
 def dcp_weights(cases):
@@ -275,7 +241,7 @@ def dcp_to_torch(cases):
     """PyTorch's dcp_to_torch_save of four ranks' files."""
     from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
-    dcp_4(sources(cases))
+    in_ranks(save_distributed, 4, sources(cases))
     for _, path in cases:
         dcp_to_torch_save(path + ".source", path)
 
@@ -298,22 +264,23 @@ def accelerate_merged(cases):
 
 def each(write):
     """Cases one after the other."""
+    return lambda cases: [write(*case) for case in cases]
 
-    def write_all(cases):
-        for case in cases:
-            write(*case)
 
-    return write_all
+def each_weights(write):
+    return each(lambda state, path: write(state["model"], path))
+
+
+def by_ranks(work, world):
+    return functools.partial(in_ranks, work, world)
 
 
 WHOLE = {
-    "zip": each(zip_file),
+    "zip": each(torch.save),
     "legacy": each(legacy_file),
-    "dcp_1": dcp_1,
-    "dcp_2": dcp_2,
-    "dcp_4": dcp_4,
+    **{f"dcp_{ranks}": by_ranks(save_distributed, ranks) for ranks in (1, 2, 4)},
     "dcp_2_to_4": dcp_2_to_4,
-    "fsdp2": fsdp2,
+    "fsdp2": by_ranks(save_fsdp, 2),
     "dcp_to_torch": dcp_to_torch,
     "torch_to_dcp": each(torch_to_dcp),
     "fabric": each(fabric_file),
@@ -326,13 +293,13 @@ TRAINED = {
     "accelerate": each(accelerate_folder),
 }
 WEIGHTS = {
-    "weights_zip": each(weights_zip),
-    "weights_legacy": each(weights_legacy),
-    "torch_script": each(torch_script),
-    "safetensors": each(safetensors_file),
-    "hugging_face": each(hugging_face),
-    "npz": each(npz),
-    "npz_compressed": each(npz_compressed),
+    "weights_zip": each_weights(torch.save),
+    "weights_legacy": each_weights(legacy_file),
+    "torch_script": each_weights(torch_script),
+    "safetensors": each_weights(safetensors_file),
+    "hugging_face": each_weights(hugging_face),
+    "npz": each_weights(functools.partial(npz, numpy.savez)),
+    "npz_compressed": each_weights(functools.partial(npz, numpy.savez_compressed)),
     "dcp_weights": dcp_weights,
     "accelerate_merged": accelerate_merged,
 }
