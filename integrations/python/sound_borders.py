@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import optim_test_tools as ott
-from sound_common import AT, Language, Net, backward_passes, batch, images, learn_from, loader, loss_of, step, steps, with_optimizer, zero
+from sound_common import AT, Language, Net, backward_passes, batch, images, learn_from, loader, loss_of, step, step_all, steps, with_optimizer
 
 
 def overflowing(fault):
@@ -74,10 +74,7 @@ def joined_late(fault):
     for i in range(9):
         for parameter in model.body.parameters():
             parameter.requires_grad_(i >= 4)
-        zero(optimizers)
-        loss_of(model, batch()).backward()
-        for optimizer in optimizers:
-            optimizer.step()
+        step_all(optimizers, loss_of(model, batch()))
 
 
 def rounded_on_purpose(fault):
@@ -123,10 +120,7 @@ def shared_and_masked(fault):
         parameter.register_hook(torch.zeros_like)
     optimizers = [torch.optim.SGD([*part.parameters(), *model.head.parameters()], 0.1) for part in (model.body, model.norm)]
     for _ in range(5):
-        zero(optimizers)
-        loss_of(model, batch()).backward()
-        for optimizer in optimizers:
-            optimizer.step()
+        step_all(optimizers, loss_of(model, batch()))
 
 
 def made_anew_with_state(fault):
@@ -187,7 +181,7 @@ def quantised(fault):
     model.forward = forward
     for _ in range(6):
         x, y = batch()
-        step(optimizer, F.cross_entropy(model(x), y))
+        step(optimizer, loss_of(model, (x, y)))
         with torch.no_grad():
             model["codes"].weight.lerp_(x.mean(0), 0.1)
 

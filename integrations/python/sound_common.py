@@ -188,8 +188,11 @@ def evaluate(model, x):
     model.train()
 
 
-def zero(optimizers):
+def step_all(optimizers, loss):
     for optimizer in optimizers:
         optimizer.zero_grad()
+    loss.backward()
+    for optimizer in optimizers:
+        optimizer.step()
 
 

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sound_common import Language, Net, Parts, batch, evaluate, loss_of, step, steps, texts, with_optimizer, zero
+from sound_common import Language, Net, Parts, batch, evaluate, loss_of, step, step_all, steps, texts, with_optimizer
 
 
 def prompt(fault):
@@ -181,10 +181,7 @@ def sparse_rows(fault):
     embedding, head = nn.EmbeddingBag(100, 8, sparse=True, mode="mean"), nn.Linear(8, 4)
     optimizers = [torch.optim.SparseAdam(embedding.parameters()), torch.optim.Adam(head.parameters())]
     for _ in range(6):
-        zero(optimizers)
-        F.cross_entropy(head(embedding(torch.randint(5, (8, 3)))), torch.randint(4, (8,))).backward()
-        for optimizer in optimizers:
-            optimizer.step()
+        step_all(optimizers, F.cross_entropy(head(embedding(torch.randint(5, (8, 3)))), torch.randint(4, (8,))))
 
 
 def low_rank_of_all(fault):

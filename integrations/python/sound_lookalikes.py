@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from sound_common import ConvNet, Language, Net, Parts, batch, evaluate, gradients_of, images, learn_from, loader, loss_of, step
-from sound_common import steps, texts, with_optimizer, zero
+from sound_common import steps, texts, with_optimizer
 
 
 def tied_late(fault):
@@ -35,7 +35,8 @@ def alternating(fault):
     G, D = nn.Linear(4, 8), nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
     optimizers = [torch.optim.Adam(part.parameters(), 1e-3) for part in (D, G)]
     for i in range(10):
-        zero(optimizers)
+        for optimizer in optimizers:
+            optimizer.zero_grad()
         fake = G(torch.randn(8, 4))
         if i % 2 == 0:
             loss = F.softplus(-D(torch.randn(8, 8))).mean() + F.softplus(D(fake.detach())).mean()
@@ -142,8 +143,8 @@ def hooked(fault):
 def frozen_by_rate(fault):
     """The body stands still by a rate of 0."""
     model = Net()
-    optimizer = torch.optim.AdamW([{"params": [*model.body.parameters(), *model.norm.parameters()], "lr": 0.0}, {"params": model.head.parameters()}])
-    steps(model, optimizer, 6)
+    still = [*model.body.parameters(), *model.norm.parameters()]
+    steps(model, torch.optim.AdamW([{"params": still, "lr": 0.0}, {"params": model.head.parameters()}]), 6)
 
 
 def swapped(fault):

@@ -15,8 +15,7 @@ def critic_with_penalty(fault):
     G, D = nn.Linear(4, 8), nn.Sequential(nn.Linear(8, 16), nn.LeakyReLU(), nn.Linear(16, 1))
     og, od = torch.optim.Adam(G.parameters(), 1e-3), torch.optim.Adam(D.parameters(), 1e-3)
     for _ in range(5):
-        for p in D.parameters():
-            p.requires_grad_(True)
+        D.requires_grad_(True)
         for _ in range(5):
             real = torch.randn(8, 8)
             with torch.no_grad():
@@ -24,8 +23,7 @@ def critic_with_penalty(fault):
             mix = (0.3 * real + 0.7 * fake).requires_grad_()
             (g,) = torch.autograd.grad(D(mix).sum(), mix, create_graph=True)
             step(od, D(fake).mean() - D(real).mean() + 10 * (g.norm(dim=1) - 1).square().mean())
-        for p in D.parameters():
-            p.requires_grad_(False)
+        D.requires_grad_(False)
         step(og, -D(G(torch.randn(8, 4))).mean())
 
 
@@ -52,17 +50,14 @@ def two_directions(fault):
     A, B = (nn.Linear(8, 8) for _ in range(2))
     DA, DB = (nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1)) for _ in range(2))
     og = torch.optim.Adam(itertools.chain(A.parameters(), B.parameters()))
-    od = torch.optim.Adam(itertools.chain(DA.parameters(), DB.parameters()))
+    critics = nn.ModuleList([DA, DB])
+    od = torch.optim.Adam(critics.parameters())
     for _ in range(6):
         a, b = torch.randn(4, 8), torch.randn(4, 8)
-        for p in itertools.chain(DA.parameters(), DB.parameters()):
-            p.requires_grad_(False)
-        og.zero_grad()
+        critics.requires_grad_(False)
         fb, fa = A(a), B(b)
-        (DB(fb).square().mean() + DA(fa).square().mean() + F.l1_loss(B(fb), a) + F.l1_loss(A(fa), b)).backward()
-        og.step()
-        for p in itertools.chain(DA.parameters(), DB.parameters()):
-            p.requires_grad_(True)
+        step(og, DB(fb).square().mean() + DA(fa).square().mean() + F.l1_loss(B(fb), a) + F.l1_loss(A(fa), b))
+        critics.requires_grad_(True)
         od.zero_grad()
         for critic, real, fake in ((DA, a, fa), (DB, b, fb)):
             (0.5 * (critic(real).square() + critic(fake.detach()).square()).mean()).backward()
@@ -174,9 +169,7 @@ def bootstrapped(fault):
         def __init__(self):
             super().__init__()
             self.online, self.predictor = Net(), nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4))
-            self.target = copy.deepcopy(self.online)
-            for p in self.target.parameters():
-                p.requires_grad = False
+            self.target = copy.deepcopy(self.online).requires_grad_(False)
 
         def forward(self, x, y):
             with torch.no_grad():
@@ -199,8 +192,8 @@ def self_distilled(fault):
     """DINO: teacher and student, a center, and a last layer that is held still at first by cancelling its gradients."""
     student, head = Net(), nn.utils.parametrizations.weight_norm(nn.Linear(4, 8, bias=False))
     teacher, teacher_head = copy.deepcopy(student), copy.deepcopy(head)
-    for p in [*teacher.parameters(), *teacher_head.parameters()]:
-        p.requires_grad = False
+    for part in (teacher, teacher_head):
+        part.requires_grad_(False)
     center = torch.zeros(8)
     optimizer = torch.optim.AdamW([*student.parameters(), *head.parameters()])
     for i in range(8):

@@ -9,6 +9,7 @@ of the healthy runs have a finding. Ends with 1 where a fault was missed or a he
 """
 
 import argparse
+import collections
 import datetime
 import gc
 import glob
@@ -141,6 +142,8 @@ def findings_of(directory):
 
 def run_together(jobs, ranks, seed):
     """What was found in each of the jobs, (program, fault), by ranks that are forked once for all of them. None: as of run_alone()."""
+    if not jobs:
+        return []
     directory = tempfile.mkdtemp(prefix="ott_sound_")
     fork_ranks(ranks, directory, 60 + 20 * len(jobs), 20, lambda rank: run_jobs(jobs, rank, ranks, directory, seed))
     found = []
@@ -274,66 +277,55 @@ def main():
         return measure(options.cost)
     import_all()
 
-    def is_wanted(program, fault):
+    def is_wanted(program, fault=""):
         return not options.only or program.__name__ in options.only or fault in options.only
 
-    failed = skipped = 0
-    seeds = range(options.first_seed, options.first_seed + options.seeds)
-    healthy_seeds = range(options.first_seed, options.first_seed + options.healthy)
-    # Those of several ranks first: forked before this process has threads.
-    together = [job for job in FAULTS if job[0] in TOGETHER and is_wanted(*job[:2])]
-    counts = dict.fromkeys(range(len(together)), 0)
-    total = options.seeds * len(options.ranks)
-    for ranks, seed in itertools.product(options.ranks, seeds):
-        texts = run_together([job[:2] for job in together], ranks, seed) if together else []
-        for number, (job, text) in enumerate(zip(together, texts)):
-            if text is None:
-                counts[number] = total
-                skipped += 1
-                continue
-            culprit = (seed + number) % ranks if any(part in job[1] for part in sound_ranks.ON_ONE_RANK) else None
-            ok = is_found(text, *job[2:], ranks, culprit)
-            counts[number] += ok
-            if options.show or not ok:
-                print(f"{job[0].__name__} {job[1]}, {ranks} ranks, seed {seed}:\n{text}", flush=True)
-    healthy = [(program, "") for program in TOGETHER if is_wanted(program, "")]
-    runs = findings = 0
-    for ranks, seed in itertools.product(options.ranks, healthy_seeds):
-        for (program, _), text in zip(healthy, run_together(healthy, ranks, seed) if healthy else []):
-            runs += text is not None
-            if text:
-                findings += 1
-                print(f"healthy {program.__name__}, {ranks} ranks, seed {seed}:\n{text}", flush=True)
-    alone = [job for job in FAULTS if job[0] in ALONE and is_wanted(*job[:2])]
-    texts = iter(run_alone([(*job[:2], seed) for job in alone for seed in seeds]))
-    for program, fault, rule, name, last in alone:
-        found = 0
-        for seed in seeds:
-            text = next(texts)
-            # Which needs to know which tensors share memory.
-            if text is None or (IS_OLD and rule == "missing_gradient"):
-                found += 1
-                skipped += 1
-                continue
-            ok = is_found(text, rule, name, last, 1, None)
-            found += ok
-            if options.show or not ok:
-                print(f"{program.__name__} {fault}, seed {seed}:\n{text}", flush=True)
-        print(f"{program.__name__:26}{fault:34}{rule:32}{found} of {options.seeds}", flush=True)
-        failed += found < options.seeds
-    for number, job in enumerate(together):
-        print(f"{job[0].__name__:26}{job[1]:34}{job[2]:32}{counts[number]} of {total}", flush=True)
-        failed += counts[number] < total
-    jobs = [(program, "", seed) for program in ALONE if is_wanted(program, "") for seed in healthy_seeds]
-    for (program, _, seed), text in zip(jobs, run_alone(jobs)):
+    def judge(program, fault, rule, name, last, text, ranks, culprit, run):
+        nonlocal skipped
+        # Missing gradients need to know which tensors share memory.
+        is_skipped = text is None or (IS_OLD and ranks == 1 and rule == "missing_gradient")
+        ok = is_skipped or is_found(text, rule, name, last, ranks, culprit)
+        skipped += is_skipped
+        found[program, fault] += ok
+        if not is_skipped and (options.show or not ok):
+            print(f"{program.__name__} {fault}, {run}:\n{text}", flush=True)
+
+    def judge_healthy(program, text, run):
+        nonlocal runs, findings
         runs += text is not None
         if text:
             findings += 1
-            print(f"healthy {program.__name__}, seed {seed}:\n{text}", flush=True)
+            print(f"healthy {program.__name__}, {run}:\n{text}", flush=True)
+
+    found, skipped, runs, findings = collections.Counter(), 0, 0, 0
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    healthy_seeds = range(options.first_seed, options.first_seed + options.healthy)
+    planted = [job for job in FAULTS if is_wanted(*job[:2])]
+    # Those of several ranks first: forked before this process has threads.
+    together = [job for job in planted if job[0] in TOGETHER]
+    for ranks, seed in itertools.product(options.ranks, seeds):
+        for number, (job, text) in enumerate(zip(together, run_together([job[:2] for job in together], ranks, seed))):
+            culprit = (seed + number) % ranks if any(part in job[1] for part in sound_ranks.ON_ONE_RANK) else None
+            judge(*job, text, ranks, culprit, f"{ranks} ranks, seed {seed}")
+    healthy = [(program, "") for program in TOGETHER if is_wanted(program)]
+    for ranks, seed in itertools.product(options.ranks, healthy_seeds):
+        for (program, _), text in zip(healthy, run_together(healthy, ranks, seed)):
+            judge_healthy(program, text, f"{ranks} ranks, seed {seed}")
+    alone = [(job, seed) for job in planted if job[0] in ALONE for seed in seeds]
+    for (job, seed), text in zip(alone, run_alone([(*job[:2], seed) for job, seed in alone])):
+        judge(*job, text, 1, None, f"seed {seed}")
+    jobs = [(program, "", seed) for program in ALONE if is_wanted(program) for seed in healthy_seeds]
+    for (program, _, seed), text in zip(jobs, run_alone(jobs)):
+        judge_healthy(program, text, f"seed {seed}")
+    failed = 0
+    for program, fault, rule, *_ in planted:
+        total = options.seeds * (len(options.ranks) if program in TOGETHER else 1)
+        print(f"{program.__name__:26}{fault:34}{rule:32}{found[program, fault]} of {total}", flush=True)
+        failed += found[program, fault] < total
     print("no rule finds: " + ", ".join(f"{program.__name__} {fault}" for program, fault in sound_overlooked.WITHOUT_A_RULE))
     if skipped:
         print(f"for which PyTorch {torch.__version__} is too old: {skipped} runs of planted faults")
-    print(f"planted: {len(together) + len(alone)} faults, not found in all runs: {failed}")
+    print(f"planted: {len(planted)} faults, not found in all runs: {failed}")
     print(f"healthy: {runs} runs of {len(ALONE) + len(TOGETHER)} programs, with a finding: {findings}")
     return 1 if failed or findings else 0
 

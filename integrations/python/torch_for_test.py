@@ -1,5 +1,6 @@
 """What the tests of observed trainings share: a model, loops that train it, and a run under observation."""
 
+import functools
 import glob
 import hashlib
 import json
@@ -152,6 +153,10 @@ class Observed:
         """Returns where a file of this rank lies."""
         return os.path.join(self.dir, f"rank_{RANK:05d}", *parts)
 
+    def text(self, *parts):
+        with open(os.path.join(self.dir, *parts), encoding="utf-8") as file:
+            return file.read()
+
     def log(self):
         """Returns the log of operations of this rank, as bytes."""
         with open(self.path("op_log.bin"), "rb") as file:
@@ -162,17 +167,13 @@ class Observed:
         return ott.load_dump(self.path("dumps", str(iteration)), kind).tensors
 
     def measurements(self):
-        with open(self.path("stopwatch.json"), encoding="utf-8") as file:
-            stats = json.load(file)
+        stats = json.loads(self.text(self.path("stopwatch.json")))
         return int(stats["num_measured_iters"]), {m["name"]: int(m["per_interval"]["count"]) for m in stats["measurements"]}
 
     def verdicts(self, rank=RANK):
         """Returns the lines of the cross-checks of a rank."""
-        lines = []
-        for path in glob.glob(os.path.join(self.dir, f"rank_{rank:05d}", "cross_check.jsonl")):
-            with open(path, encoding="utf-8") as file:
-                lines += map(json.loads, file)
-        return lines
+        paths = glob.glob(os.path.join(self.dir, f"rank_{rank:05d}", "cross_check.jsonl"))
+        return [json.loads(line) for path in paths for line in self.text(path).splitlines()]
 
 
 class ObservedTestCase(unittest.TestCase):
@@ -190,12 +191,31 @@ class ObservedTestCase(unittest.TestCase):
         self.assertTrue(os.path.getsize(observed.path("flight")) > 0)
         return observed
 
-    def check_sound(self, name, train, iterations, config=None, **counts):
+    def check_sound(self, name, train, iterations, config=None, compared=None, **counts):
+        """The same without a finding; compared: so often replicas were, and the batches of ranks."""
         observed = self.check(name, train, iterations, config, **counts)
         self.assertEqual(ott._ott.describe_unsound(observed.dir), "")
-        with open(observed.path("sound.json"), encoding="utf-8") as file:
-            self.assertNotIn("the checks ended in iteration", file.read())
+        self.assertNotIn("the checks ended in iteration", observed.text(observed.path("sound.json")))
+        if compared is not None:
+            self.assertEqual([verdict["outcome"] for verdict in observed.verdicts()], compared * ["BITWISE_EQUAL", "ALL_DISTINCT"])
         return observed
+
+
+def learns_alike(*expected, check=ObservedTestCase.check, **counts):
+    """A test that returns what it learned: observed, it learns the same, and check() finds what is expected."""
+
+    def decorate(train):
+        @functools.wraps(train)
+        def test(self):
+            check(self, train.__name__, lambda: train(self), *expected, **counts)
+
+        return test
+
+    return decorate
+
+
+def is_sound(*expected, **counts):
+    return learns_alike(*expected, check=ObservedTestCase.check_sound, **counts)
 
 
 def main():

@@ -7,7 +7,7 @@ import unittest
 
 import torch
 from torch import nn
-from torch_for_test import DIRECTORY, RANK, WORLD, ObservedTestCase, digest, main
+from torch_for_test import DIRECTORY, RANK, WORLD, ObservedTestCase, digest, learns_alike, main
 
 
 def installed(name):
@@ -68,28 +68,26 @@ class FrameworksTest(ObservedTestCase):
         self.assertTrue(any(name.startswith("data of Rows, torch_frameworks_test.py:") for name in names), names)
 
     @installed("accelerate")
+    @learns_alike(3, forward=6, backward=6, clipping=3, optimizer=3, dist__gradients=3)
     def test_accelerate(self):
         from accelerate import Accelerator
 
-        def train():
-            torch.manual_seed(3)
-            accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
-            model = Language()
-            optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-            schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
-            loader = torch.utils.data.DataLoader(Rows(48), batch_size=4, shuffle=True)
-            model, optimizer, loader, schedule = accelerator.prepare(model, optimizer, loader, schedule)
-            for batch in loader:
-                with accelerator.accumulate(model):
-                    accelerator.backward(model(**batch)["loss"])
-                    if accelerator.sync_gradients:
-                        accelerator.clip_grad_norm_(model.parameters(), 1.0)
-                    optimizer.step()
-                    schedule.step()
-                    optimizer.zero_grad()
-            return digest(accelerator.unwrap_model(model))
-
-        self.check("accelerate", train, 3, forward=6, backward=6, clipping=3, optimizer=3, dist__gradients=3)
+        torch.manual_seed(3)
+        accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
+        model = Language()
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+        loader = torch.utils.data.DataLoader(Rows(48), batch_size=4, shuffle=True)
+        model, optimizer, loader, schedule = accelerator.prepare(model, optimizer, loader, schedule)
+        for batch in loader:
+            with accelerator.accumulate(model):
+                accelerator.backward(model(**batch)["loss"])
+                if accelerator.sync_gradients:
+                    accelerator.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+                schedule.step()
+                optimizer.zero_grad()
+        return digest(accelerator.unwrap_model(model))
 
     @installed("lightning")
     def test_lightning(self):

@@ -73,6 +73,13 @@ def tell(loss):
     print("learned", dist.get_rank(), loss.detach().double().item().hex(), flush=True)
 
 
+def step(optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    tell(loss)
+
+
 def tokens():
     x = torch.randint(20, (4, 7))
     return x[:, :-1], x[:, 1:]
@@ -96,11 +103,7 @@ def compiled():
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     for i in range(6):
         x, y = tokens()
-        optimizer.zero_grad()
-        loss = language_loss(model, (x[: 3 + i % 2], y[: 3 + i % 2]))
-        loss.backward()
-        optimizer.step()
-        tell(loss)
+        step(optimizer, language_loss(model, (x[: 3 + i % 2], y[: 3 + i % 2])))
 
 
 def recomputed():
@@ -129,11 +132,7 @@ def convolutions():
         for _ in range(4):
             x = torch.randn(4, 3, 8, 8).to(memory_format=torch.channels_last)
             with torch.autocast("cpu", dtype=torch.bfloat16):
-                loss = F.cross_entropy(model(x), torch.randint(4, (4,)), label_smoothing=0.1)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            tell(loss)
+                step(optimizer, F.cross_entropy(model(x), torch.randint(4, (4,)), label_smoothing=0.1))
         model.eval()
         with torch.inference_mode():
             tell(model(torch.ones(2, 3, 8, 8)).sum())
@@ -149,17 +148,12 @@ def workers():
     model = DDP(seeded(lambda: nn.Sequential(nn.Embedding(20, 8), nn.Flatten(), nn.Linear(48, 4))))
     optimizer = torch.optim.Adam(model.parameters())
     for method, stays in (("fork", True), ("spawn", False)):
-        loader = torch.utils.data.DataLoader(
-            Tokens(), batch_size=4, sampler=sampler, num_workers=2 if method == "fork" else 1, multiprocessing_context=method, persistent_workers=stays
-        )
+        processes = {"num_workers": 2 if method == "fork" else 1, "multiprocessing_context": method, "persistent_workers": stays}
+        loader = torch.utils.data.DataLoader(Tokens(), batch_size=4, sampler=sampler, **processes)
         for epoch in range(2 if stays else 1):
             sampler.set_epoch(epoch)
             for x, y in loader:
-                optimizer.zero_grad()
-                loss = F.cross_entropy(model(x), y)
-                loss.backward()
-                optimizer.step()
-                tell(loss)
+                step(optimizer, F.cross_entropy(model(x), y))
 
 
 def distilled():
@@ -173,11 +167,8 @@ def distilled():
             wanted = teacher(x)
         scores = student(x)
         loss = F.kl_div(scores.log_softmax(-1), wanted.log_softmax(-1), log_target=True, reduction="batchmean") + F.cross_entropy(scores.flatten(0, 1), y.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        step(optimizer, loss)
         average.update_parameters(student.module)
-        tell(loss)
         if i % 3 == 2:
             with torch.no_grad():
                 tell(language_loss(average.eval(), (x, y)))
@@ -193,11 +184,7 @@ def averaged():
     loader = torch.utils.data.DataLoader(data, batch_size=4, shuffle=True)
     for _ in range(2):
         for x, y in loader:
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x), y)
-            loss.backward()
-            optimizer.step()
-            tell(loss)
+            step(optimizer, F.cross_entropy(model(x), y))
         average.update_parameters(model.module)
         schedule.step()
     torch.optim.swa_utils.update_bn(loader, average)
@@ -315,10 +302,7 @@ def resumed():
             loss = language_loss(model, tokens())
             if fails and i == 5:
                 raise RuntimeError("as planned")
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            tell(loss)
+            step(optimizer, loss)
             if i == 3:
                 torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "random": torch.get_rng_state(), "iteration": i + 1}, path)
 
@@ -337,14 +321,14 @@ def stepped_in_backward():
     model = seeded(Language)
     optimizers = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
 
-    def step(parameter):
+    def step_at_once(parameter):
         dist.all_reduce(parameter.grad)
         parameter.grad /= dist.get_world_size()
         optimizers[parameter].step()
         optimizers[parameter].zero_grad()
 
     for p in model.parameters():
-        p.register_post_accumulate_grad_hook(step)
+        p.register_post_accumulate_grad_hook(step_at_once)
     for _ in range(6):
         loss = language_loss(model, tokens())
         loss.backward()
@@ -357,11 +341,7 @@ def uneven():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with model.join():
         for _ in range(5 + 2 * dist.get_rank()):
-            optimizer.zero_grad()
-            loss = language_loss(model, tokens())
-            loss.backward()
-            optimizer.step()
-            tell(loss)
+            step(optimizer, language_loss(model, tokens()))
 
 
 def partitioned():
@@ -371,11 +351,7 @@ def partitioned():
     model = DDP(seeded(Language))
     optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=torch.optim.AdamW, lr=1e-2)
     for _ in range(6):
-        optimizer.zero_grad()
-        loss = language_loss(model, tokens())
-        loss.backward()
-        optimizer.step()
-        tell(loss)
+        step(optimizer, language_loss(model, tokens()))
 
 
 def per_sample():
@@ -440,11 +416,7 @@ def played():
             rewards = (actions == 1).float() - value(x)[:, 0]
         for rows in torch.randperm(12).split(6):
             ratio = (torch.distributions.Categorical(logits=policy(x[rows])).log_prob(actions[rows]) - before[rows]).exp()
-            loss = -torch.min(ratio * rewards[rows], ratio.clamp(0.8, 1.2) * rewards[rows]).mean() + F.mse_loss(value(x[rows])[:, 0], rewards[rows])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            tell(loss)
+            step(optimizer, -torch.min(ratio * rewards[rows], ratio.clamp(0.8, 1.2) * rewards[rows]).mean() + F.mse_loss(value(x[rows])[:, 0], rewards[rows]))
 
 
 def forged():
@@ -454,11 +426,7 @@ def forged():
     for _ in range(6):
         fake = generator(torch.randn(6, 4))
         for i, optimizer in enumerate(optimizers):
-            loss = -critic(fake).mean() if i else critic(fake.detach()).mean() - critic(torch.randn(6, 8)).mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            tell(loss)
+            step(optimizer, -critic(fake).mean() if i else critic(fake.detach()).mean() - critic(torch.randn(6, 8)).mean())
 
 
 PROGRAMS = [

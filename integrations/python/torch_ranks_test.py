@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch_for_test import DIRECTORY, IS_2, RANK, WORLD, Block, ObservedTestCase, backward_passes, batches, digest, learn_one, learned
-from torch_for_test import main, make, make_alone, reduce_nothing
+from torch_for_test import learns_alike, main, make, make_alone, reduce_nothing
 
 import optim_test_tools as ott
 from optim_test_tools import _ott
@@ -71,22 +71,20 @@ class RanksTest(ObservedTestCase):
         self.assertEqual([verdict["mode"] for verdict in observed.verdicts()], ["REPLICAS", "DISTINCT"])
 
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no FSDP2")
+    @learns_alike(4, forward=4, checkpoint=4)
     def test_distributed_checkpoints(self):
         import torch.distributed.checkpoint as dcp
         from torch.distributed.checkpoint.state_dict import get_model_state_dict
         from torch.distributed.fsdp import fully_shard
 
-        def train():
-            model, optimizer = make_alone(lambda: fully_shard(Block()))
-            for i, batch in enumerate(batches(4)):
-                learn_one(model, optimizer, batch)
-                if i % 2:
-                    path = os.path.join(DIRECTORY, f"distributed_checkpoint{i}")
-                    dcp.save(get_model_state_dict(model), checkpoint_id=path)
-                    dcp.load(get_model_state_dict(model), checkpoint_id=path)
-            return digest(model)
-
-        self.check("distributed_checkpoints", train, 4, forward=4, checkpoint=4)
+        model, optimizer = make_alone(lambda: fully_shard(Block()))
+        for i, batch in enumerate(batches(4)):
+            learn_one(model, optimizer, batch)
+            if i % 2:
+                path = os.path.join(DIRECTORY, f"distributed_checkpoint{i}")
+                dcp.save(get_model_state_dict(model), checkpoint_id=path)
+                dcp.load(get_model_state_dict(model), checkpoint_id=path)
+        return digest(model)
 
     def test_a_group_that_the_program_ends_before_the_last_iteration(self):
         kept = []
@@ -196,8 +194,7 @@ class RanksTest(ObservedTestCase):
 
         every = {"op_log": {"iterations": {"every": 1}}}
         observed = self.check("pipeline", train, 3, every, backward=6, optimizer=3, **{"dist.wait": 0})
-        with open(os.path.join(observed.dir, "run.json"), encoding="utf-8") as file:
-            self.assertEqual(json.load(file)["config"]["stopwatch"]["work_differs_along"], ["pipeline"])
+        self.assertEqual(json.loads(observed.text("run.json"))["config"]["stopwatch"]["work_differs_along"], ["pipeline"])
         self.assertIn(True, learning)
         log = observed.log()
         self.assertIn(b"digamma", log)

@@ -13,11 +13,16 @@ import torch
 import torch.distributed as dist
 import torch.distributed.algorithms.ddp_comm_hooks.default_hooks
 from torch import nn
-from torch_for_test import IS_2, RANK, WORLD, Block, Observed, ObservedTestCase, batches, digest, learn, learn_by_closures, learn_one
-from torch_for_test import learned, loss_of, main, make, make_alone, make_wrapped, reduce_nothing
+from torch_for_test import IS_2, RANK, WORLD, Block, Observed, ObservedTestCase, batches, digest, is_sound, learn, learn_by_closures
+from torch_for_test import learn_one, learned, loss_of, main, make, make_alone, make_wrapped, reduce_nothing
 
 import optim_test_tools as ott
 from optim_test_tools.torch import _job, _sound_training
+
+
+def every(replicated, distinct="data.*"):
+    """Has each iteration checked."""
+    return {"cross_check": {"iterations": {"every": 1}, "replicated": replicated, "distinct": [distinct]}}
 
 
 def make_own():
@@ -37,24 +42,12 @@ def make_with_late_hook(hook):
 
 
 class ReplicasTest(ObservedTestCase):
-    def assert_compared(self, observed, times=1):
-        """Replicas were compared so often, and so were the batches of ranks."""
-        outcomes = [verdict["outcome"] for verdict in observed.verdicts()]
-        self.assertEqual(outcomes, times * ["BITWISE_EQUAL", "ALL_DISTINCT"])
-
-    def check_every(self, name, train, replicated, distinct="data.*", **counts):
-        """A training of four iterations, each of which is checked."""
-        check = {"iterations": {"every": 1}, "replicated": replicated, "distinct": [distinct]}
-        self.assert_compared(self.check_sound(name, train, 4, {"cross_check": check}, **counts), 4)
-
+    @is_sound(4, dist__gradients=4)
     def test_a_communication_hook_may_come_after_the_first_pass(self):
         def hook(state, bucket):
             return state.allreduce([bucket.buffer().mul_(0.25)]).get_future().then(lambda future: future.value()[0])
 
-        def train():
-            return learned(*make_with_late_hook(hook), 3)
-
-        self.check_sound("late_hook", train, 4, dist__gradients=4)
+        return learned(*make_with_late_hook(hook), 3)
 
     def test_calls_in_callbacks_of_a_communication_hook_come_on_any_thread(self):
         def hook(state, bucket):
@@ -84,27 +77,24 @@ class ReplicasTest(ObservedTestCase):
         self.check_sound("callbacks", lambda: train(False), 3, dist__gradients=3)
         self.check_sound("late_callbacks", lambda: train(True), 3, dist__gradients=4)
 
+    @is_sound(3)
     def test_a_communication_hook_that_pytorch_refuses_is_refused(self):
         def hook(state, bucket: int):
             return reduce_nothing(state, bucket)
 
-        def train():
-            model, optimizer = make()
-            with self.assertRaisesRegex(ValueError, "bucket annotation"):
-                model.register_comm_hook(None, hook)
-            return learned(model, optimizer, 3)
-
-        self.check_sound("refused_hook", train, 3)
+        model, optimizer = make()
+        with self.assertRaisesRegex(ValueError, "bucket annotation"):
+            model.register_comm_hook(None, hook)
+        return learned(model, optimizer, 3)
 
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no such replicate()")
+    @is_sound(3, dist__gradients=3)
     def test_a_model_may_be_replicated_without_a_wrapper(self):
-        def train():
-            from torch.distributed._composable import replicate
+        from torch.distributed._composable import replicate
 
-            return learned(*make_alone(lambda: replicate(Block())), 3)
+        return learned(*make_alone(lambda: replicate(Block())), 3)
 
-        self.check_sound("replicated", train, 3, dist__gradients=3)
-
+    @is_sound(3)
     def test_sparse_batches_of_one_shape_are_told_apart(self):
         class Graph(nn.Module):
             def __init__(self):
@@ -114,14 +104,12 @@ class ReplicasTest(ObservedTestCase):
             def forward(self, x):
                 return torch.sparse.mm(x, self.head.weight.t()) + self.head.bias
 
-        def train():
-            model, optimizer = make_wrapped(Graph)
-            for rows in (4, 5, 6):
-                learn_one(model, optimizer, (torch.rand(rows, 16).to_sparse(), torch.randint(4, (rows,))))
-            return digest(model)
+        model, optimizer = make_wrapped(Graph)
+        for rows in (4, 5, 6):
+            learn_one(model, optimizer, (torch.rand(rows, 16).to_sparse(), torch.randint(4, (rows,))))
+        return digest(model)
 
-        self.check_sound("sparse_batches", train, 3)
-
+    @is_sound(3)
     def test_sparse_gradients_may_be_added_up_by_hand_and_batches_be_nested(self):
         class Bags(nn.Module):
             def __init__(self):
@@ -131,29 +119,24 @@ class ReplicasTest(ObservedTestCase):
             def forward(self, x):
                 return self.head(self.embedding(x.values().long() if x.is_nested else x.long(), torch.tensor([0, 2])))
 
-        def train():
-            model, optimizer = make_alone(Bags)
-            torch.manual_seed(10 + RANK)
-            for _ in range(3):
-                rows = 20 * torch.rand(5)
-                x = torch.nested.nested_tensor([rows[:2], rows[2:]]) if IS_2 else rows
-                optimizer.zero_grad()
-                loss_of(model, (x, torch.randint(4, (2,)))).backward()
-                for p in model.parameters():
-                    p.grad = p.grad.coalesce() if p.grad.is_sparse else p.grad
-                    dist.all_reduce(p.grad)
-                optimizer.step()
-            return digest(model)
+        model, optimizer = make_alone(Bags)
+        torch.manual_seed(10 + RANK)
+        for _ in range(3):
+            rows = 20 * torch.rand(5)
+            x = torch.nested.nested_tensor([rows[:2], rows[2:]]) if IS_2 else rows
+            optimizer.zero_grad()
+            loss_of(model, (x, torch.randint(4, (2,)))).backward()
+            for p in model.parameters():
+                p.grad = p.grad.coalesce() if p.grad.is_sparse else p.grad
+                dist.all_reduce(p.grad)
+            optimizer.step()
+        return digest(model)
 
-        self.check_sound("sparse_sums", train, 3)
-
+    @is_sound(3 + RANK)
     def test_gradients_may_be_divided_by_the_ranks_that_still_have_batches(self):
-        def train():
-            model, optimizer = make()
-            with model.join(divide_by_initial_world_size=False):
-                return learned(model, optimizer, 3 + RANK)
-
-        self.check_sound("joined", train, 3 + RANK)
+        model, optimizer = make()
+        with model.join(divide_by_initial_world_size=False):
+            return learned(model, optimizer, 3 + RANK)
 
     def test_ranks_whose_numbers_of_batches_differ_are_not_compared(self):
         from torch.distributed.algorithms.join import Join
@@ -226,19 +209,17 @@ class ReplicasTest(ObservedTestCase):
         dist.barrier()
         self.assertEqual(store.num_keys(), before)
 
+    @is_sound(4, dist__gradients=6)
     def test_a_distributed_module_is_copied_and_saved_as_a_whole(self):
-        def train():
-            model, optimizer = make()
-            hooked, its = make()
-            hooked.register_comm_hook(None, dist.algorithms.ddp_comm_hooks.default_hooks.fp16_compress_hook)
-            for batch in batches(3):
-                learn_one(model, optimizer, batch)
-                learn_one(hooked, its, batch)
-            saved = io.BytesIO()
-            torch.save([model, hooked], saved)
-            return digest(model, copy.deepcopy(model), copy.deepcopy(hooked)), b"optim_test_tools" in saved.getvalue()
-
-        self.check_sound("copied_whole", train, 4, dist__gradients=6)
+        model, optimizer = make()
+        hooked, its = make()
+        hooked.register_comm_hook(None, dist.algorithms.ddp_comm_hooks.default_hooks.fp16_compress_hook)
+        for batch in batches(3):
+            learn_one(model, optimizer, batch)
+            learn_one(hooked, its, batch)
+        saved = io.BytesIO()
+        torch.save([model, hooked], saved)
+        return digest(model, copy.deepcopy(model), copy.deepcopy(hooked)), b"optim_test_tools" in saved.getvalue()
 
     def test_a_communication_hook_that_comes_late_leaves_replicas_different(self):
         def train():
@@ -248,6 +229,7 @@ class ReplicasTest(ObservedTestCase):
         outcomes = [verdict["outcome"] for verdict in observed.verdicts()]
         self.assertEqual(outcomes, ["NOT_COMPARED", "ALL_DISTINCT"] * 2)
 
+    @is_sound(3, dist__gradients=3, compared=1)
     def test_a_distributed_module_may_be_a_part_of_the_model(self):
         class Model(nn.Module):
             def __init__(self):
@@ -258,14 +240,12 @@ class ReplicasTest(ObservedTestCase):
             def forward(self, x):
                 return self.head(self.wrapped(x))
 
-        def train():
-            model = Model()
-            optimizer = torch.optim.SGD(model.wrapped.parameters(), lr=0.1)
-            learn(model, optimizer, 3)
-            return digest(model.wrapped)
+        model = Model()
+        optimizer = torch.optim.SGD(model.wrapped.parameters(), lr=0.1)
+        learn(model, optimizer, 3)
+        return digest(model.wrapped)
 
-        self.assert_compared(self.check_sound("part", train, 3, dist__gradients=3))
-
+    @is_sound(3, compared=1)
     def test_a_layer_that_has_none_but_tied_parameters_is_compared_by_their_name(self):
         class Tied(Block):
             def __init__(self):
@@ -276,25 +256,18 @@ class ReplicasTest(ObservedTestCase):
             def forward(self, x):
                 return self.alike[0](self.last(super().forward(x)))
 
-        def train():
-            return learned(*make_wrapped(Tied), 3)
+        return learned(*make_wrapped(Tied), 3)
 
-        self.assert_compared(self.check_sound("tied", train, 3))
-
+    @is_sound(3, dist__gradients=3, compared=1)  # by a hook, as 2 is a power of 2
     def test_a_model_trains_within_a_distributed_module_that_is_in_eval_mode(self):
-        def train():
-            model, optimizer = make(gradient_as_bucket_view=True)
-            model.eval()
-            model.module.train()
-            return learned(model, optimizer, 3)
+        model, optimizer = make(gradient_as_bucket_view=True)
+        model.eval()
+        model.module.train()
+        return learned(model, optimizer, 3)
 
-        self.assert_compared(self.check_sound("in_eval_mode", train, 3, dist__gradients=3))  # by a hook, as 2 is a power of 2
-
+    @is_sound(3, forward=3, dist__gradients=3, compared=1)
     def test_replicas_are_checked_whose_first_pass_is_in_a_closure(self):
-        def train():
-            return learn_by_closures(*make(), 3)
-
-        self.assert_compared(self.check_sound("closures_of_replicas", train, 3, forward=3, dist__gradients=3))
+        return learn_by_closures(*make(), 3)
 
     @unittest.skipUnless(IS_2, "FSDP2 is newer")
     def test_a_parameter_whose_memory_was_taken_back_is_not_read(self):
@@ -326,14 +299,12 @@ class ReplicasTest(ObservedTestCase):
         observed = self.check_sound("of_its_own", train, 3, every)
         self.assertEqual({verdict["outcome"] for verdict in observed.verdicts()}, {"BITWISE_EQUAL"})
 
+    @is_sound(3, {"cross_check": {"iterations": {"every": 1}}}, compared=3)
     def test_a_check_that_says_only_when_looks_at_what_replicas_share(self):
-        def train():
-            model, optimizer = make()
-            for batch in batches(3):
-                learn_one(lambda x: model(x=x), optimizer, batch)
-            return digest(model)
-
-        self.assert_compared(self.check_sound("only_when", train, 3, {"cross_check": {"iterations": {"every": 1}}}), 3)
+        model, optimizer = make()
+        for batch in batches(3):
+            learn_one(lambda x: model(x=x), optimizer, batch)
+        return digest(model)
 
     def test_a_model_that_some_ranks_share_is_not_compared_on_all(self):
         def train():
@@ -356,6 +327,7 @@ class ReplicasTest(ObservedTestCase):
         self.assertEqual(first["outcome"], "BITWISE_EQUAL")
         self.assertIn("state.learning_rates_so_far", json.dumps(second))
 
+    @is_sound(4, every(["state.counts.*"]), compared=4)
     def test_what_is_alike_on_all_ranks_on_purpose_is_no_batch(self):
         class Rows:
             def __init__(self, x):
@@ -369,55 +341,46 @@ class ReplicasTest(ObservedTestCase):
             def forward(self, rows, time):
                 return self.block(rows.x) * time.exp()
 
-        def train():
-            (model, optimizer), of_time = make_wrapped(Model), nn.Linear(2, 1)
-            for i, (x, y) in enumerate(batches(4)):
-                scale = of_time(torch.tensor([i / 4, 1.0])).detach()
-                evaluated = model.module.eval()(Rows(torch.ones(2, 16)), scale)
-                self.assertTrue(evaluated.requires_grad)
-                optimizer.zero_grad()
-                nn.functional.cross_entropy(model.train()(Rows(x), torch.tensor(i / 4)), y).backward()
-                optimizer.step()
-            return digest(model)
+        (model, optimizer), of_time = make_wrapped(Model), nn.Linear(2, 1)
+        for i, (x, y) in enumerate(batches(4)):
+            scale = of_time(torch.tensor([i / 4, 1.0])).detach()
+            evaluated = model.module.eval()(Rows(torch.ones(2, 16)), scale)
+            self.assertTrue(evaluated.requires_grad)
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model.train()(Rows(x), torch.tensor(i / 4)), y).backward()
+            optimizer.step()
+        return digest(model)
 
-        self.check_every("alike", train, ["state.counts.*"])
-
+    @is_sound(4, every(["state.*"]), compared=4)
     def test_one_rank_may_evaluate_with_gradients(self):
-        def train():
-            model, optimizer = make()
-            for i, batch in enumerate(batches(4)):
-                if i == 2 and RANK == 0:
-                    model.eval()
-                    loss_of(model.module, batch)
-                    loss_of(nn.Linear(16, 4), batch)  # a model of metrics
-                    model.train()
-                learn_one(model, optimizer, batch)
-            return digest(model)
+        model, optimizer = make()
+        for i, batch in enumerate(batches(4)):
+            if i == 2 and RANK == 0:
+                model.eval()
+                loss_of(model.module, batch)
+                loss_of(nn.Linear(16, 4), batch)  # a model of metrics
+                model.train()
+            learn_one(model, optimizer, batch)
+        return digest(model)
 
-        self.check_every("evaluates", train, ["state.*"])
-
+    @is_sound(4, compared=1)
     def test_models_that_one_rank_has_are_not_compared(self):
-        def train():
-            (model, optimizer), (own, its) = make(), make_own()
-            for i, batch in enumerate(batches(4)):
-                if i == 0 and RANK == 0:
-                    loss_of(nn.Linear(16, 4), batch)  # a model of metrics
-                learn_one(own, its, batch)
-                learn_one(model, optimizer, batch)
-            return digest(model, own)
+        (model, optimizer), (own, its) = make(), make_own()
+        for i, batch in enumerate(batches(4)):
+            if i == 0 and RANK == 0:
+                loss_of(nn.Linear(16, 4), batch)  # a model of metrics
+            learn_one(own, its, batch)
+            learn_one(model, optimizer, batch)
+        return digest(model, own)
 
-        self.assert_compared(self.check_sound("of_one_rank", train, 4))
-
+    @is_sound(4, every(["state.*", "parameters.head.*"], "local_grads.*"), compared=4, dist__gradients=4)
     def test_what_one_rank_alone_trains_is_of_no_iteration(self):
-        def train():
-            (model, optimizer), (own, its) = make(), make_own()
-            for i, batch in enumerate(batches(4)):
-                if RANK == 0 and i != 2:
-                    learn_one(own, its, batch)
-                learn_one(model, optimizer, batch)
-            return digest(model, own)
-
-        self.check_every("probe", train, ["state.*", "parameters.head.*"], "local_grads.*", dist__gradients=4)
+        (model, optimizer), (own, its) = make(), make_own()
+        for i, batch in enumerate(batches(4)):
+            if RANK == 0 and i != 2:
+                learn_one(own, its, batch)
+            learn_one(model, optimizer, batch)
+        return digest(model, own)
 
 
 if __name__ == "__main__":

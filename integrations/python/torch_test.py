@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch_for_test import DIRECTORY, IS_2, RANK, WORLD, Block, Observed, ObservedTestCase, backward_passes, batches, digest, learn
-from torch_for_test import learn_by_closures, learn_one, learned, loss_of, main, make, make_alone
+from torch_for_test import learn_by_closures, learn_one, learned, learns_alike, loss_of, main, make, make_alone
 
 import optim_test_tools as ott
 
@@ -53,20 +53,18 @@ class TorchTest(ObservedTestCase):
         data = next(count for name, count in names.items() if name.startswith("data of Looked"))
         self.assertGreaterEqual(data, 5, names)
 
+    @learns_alike(2, forward=6, backward=6, optimizer=2, dist__gradients=2)
     def test_micro_steps_are_of_one_iteration(self):
-        def train():
-            model, optimizer = make()
-            for i, batch in enumerate(batches(6)):
-                if i % 3 < 2:
-                    with model.no_sync():
-                        loss_of(model, batch).backward()
-                    continue
-                loss_of(model, batch).backward()
-                optimizer.step()
-                optimizer.zero_grad()
-            return digest(model)
-
-        self.check("accumulation", train, 2, forward=6, backward=6, optimizer=2, dist__gradients=2)
+        model, optimizer = make()
+        for i, batch in enumerate(batches(6)):
+            if i % 3 < 2:
+                with model.no_sync():
+                    loss_of(model, batch).backward()
+                continue
+            loss_of(model, batch).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        return digest(model)
 
     def test_recomputed_forward_passes_are_part_of_the_backward_pass(self):
         for reentrant in (False, True):
@@ -88,22 +86,20 @@ class TorchTest(ObservedTestCase):
         self.assertGreaterEqual(names["forward"], 3)
         self.assertEqual(names["forward"], names["backward"])
 
+    @learns_alike(5, forward=6, backward=5, optimizer=5)
     def test_an_exception_in_the_loop_is_the_trainings_own(self):
-        def train():
-            model, optimizer = make_alone(optimizer=torch.optim.Adam, lr=1e-3)
-            caught = 0
-            for i, batch in enumerate(batches(6)):
-                try:
-                    optimizer.zero_grad()
-                    loss_of(model, (batch[0][:, : 8 if i == 3 else 16], batch[1])).backward()
-                except RuntimeError:
-                    caught += 1
-                    continue
-                optimizer.step()
-            self.assertEqual(caught, 1)
-            return digest(model)
-
-        self.check("exceptions", train, 5, forward=6, backward=5, optimizer=5)
+        model, optimizer = make_alone(optimizer=torch.optim.Adam, lr=1e-3)
+        caught = 0
+        for i, batch in enumerate(batches(6)):
+            try:
+                optimizer.zero_grad()
+                loss_of(model, (batch[0][:, : 8 if i == 3 else 16], batch[1])).backward()
+            except RuntimeError:
+                caught += 1
+                continue
+            optimizer.step()
+        self.assertEqual(caught, 1)
+        return digest(model)
 
     def test_an_error_of_the_observation_ends_it_and_not_the_training(self):
         from optim_test_tools.torch import _checkpoints, _collectives, _loaders, _modules, _operations, _sound
@@ -238,13 +234,11 @@ class TorchTest(ObservedTestCase):
                 learn_one(model, optimizer, batch)
             return digest(model)
 
-        self.check("hang", train, 4, config={"hang": {"after_seconds": 1}})
-        with open(os.path.join(directory, "hang.json"), encoding="utf-8") as file:
-            verdict = json.load(file)
+        observed = self.check("hang", train, 4, config={"hang": {"after_seconds": 1}})
+        verdict = json.loads(observed.text("hang.json"))
         self.assertEqual(verdict["culprits"], [1])
         self.assertIn("dist.gradients", json.dumps(verdict["causes"]))
-        with open(os.path.join(directory, "rank_00001", "stacks.txt"), encoding="utf-8") as file:
-            self.assertIn("in wait_for_the_verdict", file.read())
+        self.assertIn("in wait_for_the_verdict", observed.text("rank_00001", "stacks.txt"))
 
     def test_operations_are_logged_with_module_and_line(self):
         def train():
@@ -341,20 +335,18 @@ class TorchTest(ObservedTestCase):
         for link, path in zip(links, reversed(paths)):
             self.assertTrue(os.path.samefile(link, path), link)
 
+    @learns_alike(2, forward=2, optimizer=2)
     def test_a_forked_process_is_no_rank(self):
-        def train():
-            model, optimizer = make()
-            for batch in batches(2):
-                child = os.fork()
-                if child == 0:
-                    optimizer.step()
-                    model.module(batch[0]).sum().backward()
-                    os._exit(0)
-                self.assertEqual(os.waitpid(child, 0)[1], 0)
-                learn_one(model, optimizer, batch)
-            return digest(model)
-
-        self.check("fork", train, 2, forward=2, optimizer=2)
+        model, optimizer = make()
+        for batch in batches(2):
+            child = os.fork()
+            if child == 0:
+                optimizer.step()
+                model.module(batch[0]).sum().backward()
+                os._exit(0)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            learn_one(model, optimizer, batch)
+        return digest(model)
 
     def test_iterations_of_several_passes_and_steps_are_checked(self):
         def train():

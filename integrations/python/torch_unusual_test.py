@@ -15,24 +15,22 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch_for_test import IS_2, RANK, Block, Observed, ObservedTestCase, backward_passes, batches, digest, learn, learn_one, learned
-from torch_for_test import loss_of, main, make, make_alone, step_in_backward
+from torch_for_test import IS_2, RANK, Block, Observed, ObservedTestCase, backward_passes, batches, digest, is_sound, learn, learn_one
+from torch_for_test import learned, loss_of, main, make, make_alone, step_in_backward
 
 import optim_test_tools as ott
 from optim_test_tools.torch import _hooks
 
 
 class UnusualTest(ObservedTestCase):
+    @is_sound(3, forward=3, backward=3)
     def test_a_model_that_is_traced_is_not_trained_by_that(self):
-        def train():
-            # Tracing calls what is no leaf, with arguments that are no tensors.
-            model, optimizer = make_alone(lambda: torch.fx.symbolic_trace(nn.Sequential(Block(), nn.Linear(4, 4))))
-            for batch in batches(3):
-                learn_one(model, optimizer, batch)
-                traced = torch.jit.trace(model, batch[0], check_trace=False)
-            return digest(model), str(model.graph), [node.kind() for node in traced.inlined_graph.nodes()]
-
-        self.check_sound("traced", train, 3, forward=3, backward=3)
+        # Tracing calls what is no leaf, with arguments that are no tensors.
+        model, optimizer = make_alone(lambda: torch.fx.symbolic_trace(nn.Sequential(Block(), nn.Linear(4, 4))))
+        for batch in batches(3):
+            learn_one(model, optimizer, batch)
+            traced = torch.jit.trace(model, batch[0], check_trace=False)
+        return digest(model), str(model.graph), [node.kind() for node in traced.inlined_graph.nodes()]
 
     def test_a_trace_is_found_where_pytorch_2_14_says_it(self):
         self.assertFalse(_hooks.is_tracing())
@@ -62,6 +60,7 @@ class UnusualTest(ObservedTestCase):
         self.assertEqual(sorted(tensors["parameters"]), ["head.bias", "head.weight", "inner.0.bias", "inner.0.weight"])
         self.assertEqual(list(tensors["state"]["gradient_norm_at_clipping"]), ["0"])
 
+    @is_sound(3, {"dump": {"iterations": {"list": [1]}}}, forward=4, backward=3)
     def test_layers_whose_sizes_the_first_pass_tells(self):
         class Model(nn.Module):
             def __init__(self):
@@ -71,14 +70,11 @@ class UnusualTest(ObservedTestCase):
             def forward(self, x):
                 return self.head(x)
 
-        def train():
-            torch.manual_seed(3)
-            model = Model()
-            model(torch.ones(1, 16))
-            learn(model, torch.optim.SGD(model.parameters(), lr=0.1), 3)
-            return digest(model.head)
-
-        self.check_sound("lazy", train, 3, {"dump": {"iterations": {"list": [1]}}}, forward=4, backward=3)
+        torch.manual_seed(3)
+        model = Model()
+        model(torch.ones(1, 16))
+        learn(model, torch.optim.SGD(model.parameters(), lr=0.1), 3)
+        return digest(model.head)
 
     def test_iterations_go_on_after_a_step_that_raises(self):
         def train():
@@ -172,22 +168,20 @@ class UnusualTest(ObservedTestCase):
             made = [(model, Hookless(model.parameters(), lr=0.1)) for model, _ in (make(), make())]
             self.check_sound("hookless_before", train_compiled, 3, optimizer=3)
 
+    @is_sound(8, forward=8, backward=8)
     def test_models_and_optimizers_of_single_tasks_are_let_go(self):
-        def train():
-            model, optimizer = make_alone()
-            made = []
-            for batch in batches(8):
-                task = copy.deepcopy(model)
-                inner = torch.optim.Adam(task.parameters(), lr=0.1)
-                made += [weakref.ref(task), weakref.ref(inner)]
-                loss_of(task, batch).backward()
-                inner.step()
-                for ours, its in zip(model.parameters(), task.parameters()):
-                    ours.grad = (ours - its).detach()
-                optimizer.step()
-            return digest(model), sum(reference() is not None for reference in made) <= 6
-
-        self.check_sound("tasks", train, 8, forward=8, backward=8)
+        model, optimizer = make_alone()
+        made = []
+        for batch in batches(8):
+            task = copy.deepcopy(model)
+            inner = torch.optim.Adam(task.parameters(), lr=0.1)
+            made += [weakref.ref(task), weakref.ref(inner)]
+            loss_of(task, batch).backward()
+            inner.step()
+            for ours, its in zip(model.parameters(), task.parameters()):
+                ours.grad = (ours - its).detach()
+            optimizer.step()
+        return digest(model), sum(reference() is not None for reference in made) <= 6
 
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no hooks of gradients that were added up")
     def test_operations_are_logged_where_each_gradient_steps_as_it_comes(self):
@@ -202,26 +196,22 @@ class UnusualTest(ObservedTestCase):
         observed = self.check("steps_in_backward", train, 5, log, forward=5, backward=5)
         self.assertIn(b"nll_loss_forward", observed.log())
 
+    @is_sound(5, optimizer=5)
     def test_iterations_end_where_each_has_an_optimizer_of_its_own(self):
-        def train():
-            model, _ = make_alone()
-            for batch in batches(5):
-                model.zero_grad()
-                loss_of(model, batch).backward()
-                torch.optim.SGD(model.parameters(), lr=0.1).step()
-            return digest(model)
+        model, _ = make_alone()
+        for batch in batches(5):
+            model.zero_grad()
+            loss_of(model, batch).backward()
+            torch.optim.SGD(model.parameters(), lr=0.1).step()
+        return digest(model)
 
-        self.check_sound("anew", train, 5, optimizer=5)
-
+    @is_sound(3, **{"dist.all_reduce of ranks 0": 3 if RANK == 0 else 0})
     def test_a_collective_of_other_ranks_is_none_of_this_one(self):
-        def train():
-            model, optimizer = make_alone()
-            first = dist.new_group([0])
-            for _ in backward_passes(model, optimizer, 3):
-                dist.all_reduce(torch.ones(2), group=first)
-            return digest(model)
-
-        self.check_sound("of_others", train, 3, **{"dist.all_reduce of ranks 0": 3 if RANK == 0 else 0})
+        model, optimizer = make_alone()
+        first = dist.new_group([0])
+        for _ in backward_passes(model, optimizer, 3):
+            dist.all_reduce(torch.ones(2), group=first)
+        return digest(model)
 
     def test_arguments_of_a_collective_come_by_position_or_by_name(self):
         def train():
@@ -262,34 +252,31 @@ class UnusualTest(ObservedTestCase):
         self.assertEqual(tensors["buffers"]["edges"]["values"].tolist(), [1, 1, 1, 1])
 
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no hook behind a gradient")
+    @is_sound(3, forward=3, backward=3)
     def test_passes_that_recompute_while_optimizers_step_are_of_the_backward_pass(self):
-        def train():
-            model, _ = make_alone(lambda: nn.Sequential(Block(True), nn.ReLU(), nn.Linear(4, 4)))
-            step_in_backward(model)
-            for x, y in batches(3):
-                loss_of(model, (x.requires_grad_(), y)).backward()
-            return digest(model)
+        model, _ = make_alone(lambda: nn.Sequential(Block(True), nn.ReLU(), nn.Linear(4, 4)))
+        step_in_backward(model)
+        for x, y in batches(3):
+            loss_of(model, (x.requires_grad_(), y)).backward()
+        return digest(model)
 
-        self.check_sound("in_backward", train, 3, forward=3, backward=3)
-
+    @is_sound(12)
     def test_a_search_of_rates_learns_from_the_first_epoch_as_the_training_does(self):
-        def train():
-            model, optimizer = make()
-            before = copy.deepcopy((model.module.state_dict(), optimizer.state_dict()))
-            data = torch.utils.data.TensorDataset(torch.randn(32, 16), torch.randint(4, (32,)))
-            sampler = torch.utils.data.distributed.DistributedSampler(data)
-            loader = torch.utils.data.DataLoader(data, 4, sampler=sampler)
-            for epoch in (None, 0, 1):  # None: the search
-                sampler.set_epoch(epoch or 0)
-                for batch in loader:
-                    learn_one(model, optimizer, batch)
-                if epoch is None:
-                    model.module.load_state_dict(before[0])
-                    optimizer.load_state_dict(before[1])
-            return digest(model)
+        model, optimizer = make()
+        before = copy.deepcopy((model.module.state_dict(), optimizer.state_dict()))
+        data = torch.utils.data.TensorDataset(torch.randn(32, 16), torch.randint(4, (32,)))
+        sampler = torch.utils.data.distributed.DistributedSampler(data)
+        loader = torch.utils.data.DataLoader(data, 4, sampler=sampler)
+        for epoch in (None, 0, 1):  # None: the search
+            sampler.set_epoch(epoch or 0)
+            for batch in loader:
+                learn_one(model, optimizer, batch)
+            if epoch is None:
+                model.module.load_state_dict(before[0])
+                optimizer.load_state_dict(before[1])
+        return digest(model)
 
-        self.check_sound("search", train, 12)
-
+    @is_sound(3, forward=6, backward=6)
     def test_what_an_exception_held_is_let_go_with_it(self):
         class Fails(torch.autograd.Function):
             @staticmethod
@@ -306,24 +293,19 @@ class UnusualTest(ObservedTestCase):
                 Fails.apply(loss_of(model, batch)).backward()
             return weakref.ref(held)
 
-        def train():
-            model, optimizer = make_alone()
-            left = []
-            gc.disable()
-            for batch in batches(3):
-                left.append(fail(model, batch)())
-                learn_one(model, optimizer, batch)
-            gc.enable()
-            return digest(model), left
+        model, optimizer = make_alone()
+        left = []
+        gc.disable()
+        for batch in batches(3):
+            left.append(fail(model, batch)())
+            learn_one(model, optimizer, batch)
+        gc.enable()
+        return digest(model), left
 
-        self.check_sound("let_go", train, 3, forward=6, backward=6)
-
+    @is_sound(3)
     def test_functions_that_are_observed_are_pickled(self):
-        def train():
-            model, optimizer = make_alone()
-            return learned(model, optimizer, 3), pickle.dumps([torch.load, torch.save, dist.init_process_group, dist.all_reduce])
-
-        self.check_sound("pickled", train, 3)
+        model, optimizer = make_alone()
+        return learned(model, optimizer, 3), pickle.dumps([torch.load, torch.save, dist.init_process_group, dist.all_reduce])
 
     def test_what_is_loaded_may_be_called_as_an_optimizers_state(self):
         def train():
@@ -339,14 +321,12 @@ class UnusualTest(ObservedTestCase):
             self.check_sound("called_state", train, 3)
         self.assertNotIn("no longer checked", said.getvalue())
 
+    @is_sound(4, optimizer=4)
     def test_a_thread_that_calls_a_model_first_is_not_the_one_that_trains(self):
-        def train():
-            thread = threading.Thread(target=nn.Linear(16, 4), args=(torch.ones(1, 16),))
-            thread.start()
-            thread.join()
-            return learned(*make_alone(), 4)
-
-        self.check_sound("thread", train, 4, optimizer=4)
+        thread = threading.Thread(target=nn.Linear(16, 4), args=(torch.ones(1, 16),))
+        thread.start()
+        thread.join()
+        return learned(*make_alone(), 4)
 
     def test_ranks_find_together_where_the_program_says_so(self):
         with Observed("together") as observed:

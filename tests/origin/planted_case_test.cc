@@ -24,6 +24,14 @@ std::string Dir() {
   return testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name();
 }
 
+// Trains and asks; an error fails the test.
+PlantedResult Judge(const PlantedCase& planted) {
+  PlantedResult result = RunPlanted(Dir(), planted);
+  EXPECT_TRUE(result.verdict.ok()) << result.verdict.status();
+  if (!result.verdict.ok()) result.verdict = OriginVerdict();
+  return result;
+}
+
 // Bit for bit without a perturbed run, and else among sums in another order. Of a fault of the last iteration
 // nothing that was logged reads what it makes.
 TEST(Origin, AFaultIsFound) {
@@ -34,8 +42,7 @@ TEST(Origin, AFaultIsFound) {
         PlantedCase planted = {
             DType::kFloat32, static_cast<Fault>(f), 3, /*other_order=*/perturbed, perturbed, {}};
         planted.fault_iteration = iteration;
-        const PlantedResult result = RunPlanted(Dir(), planted);
-        ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+        const PlantedResult result = Judge(planted);
         EXPECT_TRUE(result.found) << TruthOf(planted.fault).description << ": " << result.verdict->verdict();
       }
     }
@@ -45,9 +52,8 @@ TEST(Origin, AFaultIsFound) {
 TEST(Origin, SmallFaultsAreFoundAmongSumsInAnotherOrder) {
   for (int f = kNumFaults + 1; f <= kNumFaults + kNumSizedFaults; ++f) {
     for (const double size : {1.05, 1.15}) {
-      const PlantedResult result = RunPlanted(
-          Dir(), {DType::kFloat32, static_cast<Fault>(f), 3, /*other_order=*/true, true, {}, size});
-      ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+      const PlantedResult result =
+          Judge({DType::kFloat32, static_cast<Fault>(f), 3, /*other_order=*/true, true, {}, size});
       EXPECT_TRUE(result.found) << TruthOf(static_cast<Fault>(f)).description << ", " << size
                                 << " times: " << result.verdict->verdict();
       EXPECT_GT(result.verdict->relative_difference(), result.verdict->explained());
@@ -62,8 +68,7 @@ TEST(Origin, ALearningRateThatIsTwoPercentWrongIsNamedInItsIteration) {
       {DType::kBFloat16, Fault::kLearningRateOfOneTensor, 9501002, true, true, {}, 1.02, 128, "fc1.bias"},
       {DType::kFloat8E4M3, Fault::kLearningRateOfOneTensor, 9501001, true, true, {}, 1.02, 32, "fc1.weight"}};
   for (const PlantedCase& planted : cases) {
-    const PlantedResult result = RunPlanted(Dir(), planted);
-    ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+    const PlantedResult result = Judge(planted);
     EXPECT_TRUE(result.found) << result.verdict->verdict();
     EXPECT_THAT(result.verdict->detail(), HasSubstr("it adds 1.02 times as much as the reference's"));
   }
@@ -72,9 +77,7 @@ TEST(Origin, ALearningRateThatIsTwoPercentWrongIsNamedInItsIteration) {
 TEST(Origin, SumsInAnotherOrderAreNoFinding) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat8E4M3}) {
     for (uint64_t seed = 1; seed <= 4; ++seed) {
-      const PlantedResult result =
-          RunPlanted(Dir(), {dtype, Fault::kNone, seed, /*other_order=*/true, true, {}});
-      ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+      const PlantedResult result = Judge({dtype, Fault::kNone, seed, /*other_order=*/true, true, {}});
       EXPECT_EQ(result.verdict->kind(), OriginVerdict::NONE) << result.verdict->verdict();
     }
   }
@@ -82,8 +85,7 @@ TEST(Origin, SumsInAnotherOrderAreNoFinding) {
 
 // In this run two numbers of a gradient are rounded in opposite directions, and no sum of a sketch shows it.
 TEST(Origin, AnInputWhoseDifferenceNoSketchShowsIsNotEqual) {
-  const PlantedResult result = RunPlanted(Dir(), {DType::kBFloat16, Fault::kNone, 9200072, true, true, {}});
-  ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+  const PlantedResult result = Judge({DType::kBFloat16, Fault::kNone, 9200072, true, true, {}});
   EXPECT_EQ(result.verdict->kind(), OriginVerdict::NONE) << result.verdict->verdict();
 }
 
@@ -93,8 +95,7 @@ TEST(Origin, AnExcessInFewRunsOfWhatRoundsInsideIsNoFinding) {
   for (const auto& [seed, hidden] : {std::pair(8120012, 64), {9700019, 128}}) {
     PlantedCase clean = {DType::kFloat8E4M3, Fault::kNone, static_cast<uint64_t>(seed), true, true, {}};
     clean.num_hidden = hidden;
-    const PlantedResult result = RunPlanted(Dir(), clean);
-    ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+    const PlantedResult result = Judge(clean);
     EXPECT_EQ(result.verdict->kind(), OriginVerdict::UNKNOWN) << result.verdict->verdict();
     EXPECT_THAT(result.verdict->problems(), Contains(HasSubstr("in the few runs of their operation")));
     EXPECT_THAT(result.verdict->problems(), Each(AnyOf(HasSubstr("in the few runs of their operation"),
@@ -106,9 +107,7 @@ TEST(Origin, AnExcessInFewRunsOfWhatRoundsInsideIsNoFinding) {
 // rounding explains.
 TEST(Origin, WhatDiffersByMostOfWhatIsExplainedEachTimeCannotBeTold) {
   for (const uint64_t seed : {9701002, 9701011}) {
-    const PlantedResult result =
-        RunPlanted(Dir(), {DType::kBFloat16, Fault::kNarrowAccumulation, seed, true, true, {}});
-    ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+    const PlantedResult result = Judge({DType::kBFloat16, Fault::kNarrowAccumulation, seed, true, true, {}});
     EXPECT_EQ(result.verdict->kind(), OriginVerdict::UNKNOWN) << result.verdict->verdict();
     EXPECT_THAT(result.verdict->problems(), Contains(HasSubstr("the first of linear (fc1) in iteration")));
   }
@@ -116,14 +115,13 @@ TEST(Origin, WhatDiffersByMostOfWhatIsExplainedEachTimeCannotBeTold) {
 
 // A scale that is off by less than is said not to be excluded may go unnoticed, one that is off by more not.
 TEST(Origin, NoneSaysWhichFaultsItDoesNotExclude) {
-  const PlantedResult none = RunPlanted(Dir(), {DType::kFloat32, Fault::kNone, 3, true, true, {}});
-  ASSERT_TRUE(none.verdict.ok()) << none.verdict.status();
+  const PlantedResult none = Judge({DType::kFloat32, Fault::kNone, 3, true, true, {}});
   ASSERT_EQ(none.verdict->kind(), OriginVerdict::NONE);
   const double unseen = none.verdict->largest_unseen();
   EXPECT_GT(unseen, 0);
   EXPECT_THAT(none.verdict->verdict(), HasSubstr("are not excluded"));
   const PlantedResult found =
-      RunPlanted(Dir(), {DType::kFloat32, Fault::kLearningRate, 3, true, true, {}, 1 + 2 * unseen});
+      Judge({DType::kFloat32, Fault::kLearningRate, 3, true, true, {}, 1 + 2 * unseen});
   EXPECT_TRUE(found.found) << found.verdict->verdict();
 }
 
@@ -133,9 +131,7 @@ TEST(Origin, SumsInAnotherOrderAreNoFindingWhereMuchIsNotLogged) {
          {std::vector<std::string>{"adam"},
           {"layernorm", "gelu", "dropout", "add", "CrossEntropyBackward", "GeluDropoutBackward",
            "LayerNormBackward", "accumulate", "allreduce", "average"}}) {
-      const PlantedResult result =
-          RunPlanted(Dir(), {dtype, Fault::kNone, 2, /*other_order=*/true, true, not_logged});
-      ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+      const PlantedResult result = Judge({dtype, Fault::kNone, 2, /*other_order=*/true, true, not_logged});
       EXPECT_THAT(result.verdict->kind(), AnyOf(OriginVerdict::NONE, OriginVerdict::UNKNOWN))
           << result.verdict->verdict();
     }
@@ -144,9 +140,7 @@ TEST(Origin, SumsInAnotherOrderAreNoFindingWhereMuchIsNotLogged) {
 
 TEST(Origin, AFaultThatIsNotLoggedIsFoundInWhatReadsIt) {
   for (const auto fault : {Fault::kSkippedUpdate, Fault::kLearningRateOnOneRank, Fault::kOptimizerEpsilon}) {
-    const PlantedResult result =
-        RunPlanted(Dir(), {DType::kFloat32, fault, 3, /*other_order=*/true, true, {"adam"}});
-    ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+    const PlantedResult result = Judge({DType::kFloat32, fault, 3, /*other_order=*/true, true, {"adam"}});
     EXPECT_EQ(result.verdict->kind(), OriginVerdict::INPUT) << result.verdict->verdict();
     EXPECT_EQ(result.verdict->operation(), "linear");
     EXPECT_EQ(result.verdict->iteration(), 2);
@@ -154,13 +148,13 @@ TEST(Origin, AFaultThatIsNotLoggedIsFoundInWhatReadsIt) {
 }
 
 TEST(Origin, ARunThatRepeatsHasNoOrigin) {
-  const PlantedResult result = RunPlanted(Dir(), {DType::kFloat32, Fault::kNone, 5, false, false, {}});
+  const PlantedResult result = Judge({DType::kFloat32, Fault::kNone, 5, false, false, {}});
   EXPECT_EQ(result.verdict->kind(), OriginVerdict::NONE);
   EXPECT_EQ(result.verdict->problems_size(), 0);
 }
 
 TEST(Origin, WithoutAPerturbedRunAnotherOrderOfSumsIsNamedAndCalledWhatItIs) {
-  const PlantedResult result = RunPlanted(Dir(), {DType::kFloat32, Fault::kNone, 6, true, false, {}});
+  const PlantedResult result = Judge({DType::kFloat32, Fault::kNone, 6, true, false, {}});
   EXPECT_EQ(result.verdict->kind(), OriginVerdict::OPERATION);
   EXPECT_EQ(result.verdict->iteration(), 0);
   EXPECT_THAT(result.verdict->verdict(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <utility>
@@ -491,54 +492,36 @@ absl::Status Train(const SimulatedTraining& training, const std::string& run_dir
 }
 
 Truth TruthOf(Fault fault) {
-  switch (fault) {
-    case Fault::kMissingAllReduce:
-      return {"missing all-reduce of one tensor", {"allreduce"}, "fc1.weight", OriginVerdict::OPERATION};
-    case Fault::kScaledTwiceByWorldSize:
-      return {"wrong scaling by world size", {"average"}, "fc2.weight", OriginVerdict::OPERATION};
-    case Fault::kStaleWeights:
-      return {"stale weights on one rank", {"linear"}, "fc2", OriginVerdict::INPUT, true};
-    case Fault::kSkippedUpdate:
-      return {"skipped update", {"adam"}, "head.weight", OriginVerdict::UPDATE};
-    case Fault::kLayerRounded:
-      return {"one layer rounded to a narrower dtype", {"linear"}, "fc2", OriginVerdict::OPERATION};
-    case Fault::kLearningRateOnOneRank:
-      return {"wrong learning rate on one rank", {"adam"}, "", OriginVerdict::UPDATE, true};
-    case Fault::kMaskOffByOne:
-      return {"mask off by one", {"padding_mask"}, "", OriginVerdict::OPERATION};
-    case Fault::kWrongShard:
-      return {"wrong shard on one rank", {"data"}, "", OriginVerdict::INPUT, true};
-    case Fault::kDroppedBias:
-      return {"dropped bias", {"linear"}, "fc1", OriginVerdict::OPERATION};
-    case Fault::kTransposedGradient:
-      return {"transposed gradient", {"LinearBackward"}, "fc2", OriginVerdict::OPERATION};
-    case Fault::kRandomStateOfOneRank:
-      return {"random state not synchronised", {"random_state"}, "", OriginVerdict::INPUT, true};
-    case Fault::kLossAveragedByMicrobatch:
-      return {
-          "wrong averaging of the loss over microbatches", {"cross_entropy"}, "", OriginVerdict::OPERATION};
-    case Fault::kOptimizerEpsilon:
-      return {"optimizer's epsilon", {"adam"}, "", OriginVerdict::UPDATE};
-    case Fault::kNarrowAccumulation:
-      return {"accumulation in bfloat16", {"linear"}, "fc1", OriginVerdict::OPERATION};
-    case Fault::kUpdateTwice:
-      return {"update done twice", {"adam"}, "head.weight", OriginVerdict::UPDATE};
-    case Fault::kLearningRate:
-      return {"learning rate", {"adam"}, "", OriginVerdict::UPDATE};
-    case Fault::kLearningRateOfOneTensor:
-      return {"learning rate of one tensor", {"adam"}, "", OriginVerdict::UPDATE};
-    case Fault::kMomentum:
-      return {"1 - beta1", {"adam"}, "", OriginVerdict::UPDATE};
-    case Fault::kMomentumOfOneTensor:
-      return {"1 - beta1 of one tensor", {"adam"}, "", OriginVerdict::UPDATE};
-    case Fault::kGradientScale:
-      return {"scale of one gradient", {"average"}, "fc2.weight", OriginVerdict::OPERATION};
-    case Fault::kLossScale:
-      return {"scale of the loss", {"CrossEntropyBackward"}, "", OriginVerdict::OPERATION};
-    case Fault::kNone:
-      break;
-  }
-  return {"none", {}, "", OriginVerdict::NONE};
+  using Kind = OriginVerdict;
+  static const auto& truths = *new std::map<Fault, Truth>{
+      {Fault::kNone, {"none", {}, "", Kind::NONE}},
+      {Fault::kMissingAllReduce,
+       {"missing all-reduce of one tensor", {"allreduce"}, "fc1.weight", Kind::OPERATION}},
+      {Fault::kScaledTwiceByWorldSize,
+       {"wrong scaling by world size", {"average"}, "fc2.weight", Kind::OPERATION}},
+      {Fault::kStaleWeights, {"stale weights on one rank", {"linear"}, "fc2", Kind::INPUT, true}},
+      {Fault::kSkippedUpdate, {"skipped update", {"adam"}, "head.weight", Kind::UPDATE}},
+      {Fault::kLayerRounded, {"one layer rounded to a narrower dtype", {"linear"}, "fc2", Kind::OPERATION}},
+      {Fault::kLearningRateOnOneRank, {"wrong learning rate on one rank", {"adam"}, "", Kind::UPDATE, true}},
+      {Fault::kMaskOffByOne, {"mask off by one", {"padding_mask"}, "", Kind::OPERATION}},
+      {Fault::kWrongShard, {"wrong shard on one rank", {"data"}, "", Kind::INPUT, true}},
+      {Fault::kDroppedBias, {"dropped bias", {"linear"}, "fc1", Kind::OPERATION}},
+      {Fault::kTransposedGradient, {"transposed gradient", {"LinearBackward"}, "fc2", Kind::OPERATION}},
+      {Fault::kRandomStateOfOneRank,
+       {"random state not synchronised", {"random_state"}, "", Kind::INPUT, true}},
+      {Fault::kLossAveragedByMicrobatch,
+       {"wrong averaging of the loss over microbatches", {"cross_entropy"}, "", Kind::OPERATION}},
+      {Fault::kOptimizerEpsilon, {"optimizer's epsilon", {"adam"}, "", Kind::UPDATE}},
+      {Fault::kNarrowAccumulation, {"accumulation in bfloat16", {"linear"}, "fc1", Kind::OPERATION}},
+      {Fault::kUpdateTwice, {"update done twice", {"adam"}, "head.weight", Kind::UPDATE}},
+      {Fault::kLearningRate, {"learning rate", {"adam"}, "", Kind::UPDATE}},
+      {Fault::kLearningRateOfOneTensor, {"learning rate of one tensor", {"adam"}, "", Kind::UPDATE}},
+      {Fault::kMomentum, {"1 - beta1", {"adam"}, "", Kind::UPDATE}},
+      {Fault::kMomentumOfOneTensor, {"1 - beta1 of one tensor", {"adam"}, "", Kind::UPDATE}},
+      {Fault::kGradientScale, {"scale of one gradient", {"average"}, "fc2.weight", Kind::OPERATION}},
+      {Fault::kLossScale, {"scale of the loss", {"CrossEntropyBackward"}, "", Kind::OPERATION}},
+  };
+  return truths.at(fault);
 }
 
 }  // namespace ott::origin

@@ -79,10 +79,11 @@ class CaptureSessionTest : public ::testing::Test {
     Append(stream, RecordKind::kThread, NameRecord{{}, 0, thread, 0}, "thread");
   }
 
+  std::vector<std::string> Rows(const std::string& sql) const { return Query(path_, sql); }
   std::vector<std::string> Ranges() const {
-    return Query(path_,
-                 "SELECT text, start, end, globalTid & 0xFFFFFF FROM NVTX_EVENTS WHERE eventType IN (59, 60) "
-                 "ORDER BY start");
+    return Rows(
+        "SELECT text, start, end, globalTid & 0xFFFFFF FROM NVTX_EVENTS WHERE eventType IN (59, 60) "
+        "ORDER BY start");
   }
 
   const std::string path_ = ::testing::TempDir() + "/" +
@@ -119,7 +120,7 @@ TEST_F(CaptureSessionTest, OpenRangesAreInTheFileAtAFlushAndGetTheirEndsLater) {
   Pop(thread_, 5, 0);
   StartOrEnd(other_thread_, RecordKind::kRangeEnd, 6, 1);
   EXPECT_EQ(session_->Finish().num_ranges, 2);
-  EXPECT_THAT(Query(path_, "SELECT start, end, endGlobalTid & 0xFFFFFF FROM NVTX_EVENTS ORDER BY start"),
+  EXPECT_THAT(Rows("SELECT start, end, endGlobalTid & 0xFFFFFF FROM NVTX_EVENTS ORDER BY start"),
               ElementsAre("1|5|-", "2|6|12"));
 }
 
@@ -140,7 +141,7 @@ TEST_F(CaptureSessionTest, ReaderOfTheFileCostsNoRange) {
   sqlite3_close(reader);
   const CaptureSummary summary = session_->Finish();
   EXPECT_EQ(summary.num_lost_rows, 0);
-  EXPECT_THAT(Query(path_, "SELECT COUNT(*), MIN(start), MAX(end) FROM NVTX_EVENTS WHERE end = start + 1"),
+  EXPECT_THAT(Rows("SELECT COUNT(*), MIN(start), MAX(end) FROM NVTX_EVENTS WHERE end = start + 1"),
               ElementsAre("30000|1|60000"));
 }
 
@@ -149,9 +150,8 @@ TEST_F(CaptureSessionTest, EndThatIsReadBeforeItsStartIsJoined) {
   StartOrEnd(thread_, RecordKind::kRangeEnd, 7, 1);
   StartOrEnd(other_thread_, RecordKind::kRangeStart, 3, 1);
   EXPECT_EQ(session_->Finish().num_ranges, 1);
-  EXPECT_THAT(
-      Query(path_, "SELECT start, end, globalTid & 0xFFFFFF, endGlobalTid & 0xFFFFFF FROM NVTX_EVENTS"),
-      ElementsAre("3|7|12|11"));
+  EXPECT_THAT(Rows("SELECT start, end, globalTid & 0xFFFFFF, endGlobalTid & 0xFFFFFF FROM NVTX_EVENTS"),
+              ElementsAre("3|7|12|11"));
 }
 
 TEST_F(CaptureSessionTest, SecondEndOfARangeIsForgotten) {
@@ -162,7 +162,7 @@ TEST_F(CaptureSessionTest, SecondEndOfARangeIsForgotten) {
   // Were the end still waiting, it would be joined with this.
   StartOrEnd(thread_, RecordKind::kRangeStart, 4, 1);
   session_->Finish();
-  EXPECT_THAT(Query(path_, "SELECT start, end FROM NVTX_EVENTS ORDER BY start"), ElementsAre("1|2", "4|-"));
+  EXPECT_THAT(Rows("SELECT start, end FROM NVTX_EVENTS ORDER BY start"), ElementsAre("1|2", "4|-"));
 }
 
 TEST_F(CaptureSessionTest, NextThreadOfAStreamDoesNotEndItsForerunnersRanges) {
@@ -185,7 +185,7 @@ TEST_F(CaptureSessionTest, NameIsFoundThatWasToldAfterTheLastLook) {
   api.name = 2;
   Append(thread_, RecordKind::kApi, api);
   session_->Finish();
-  EXPECT_THAT(Query(path_, "SELECT value FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON id = nameId"),
+  EXPECT_THAT(Rows("SELECT value FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON id = nameId"),
               ElementsAre("cudaLaunchKernel_v7000", "<unnamed>"));
 }
 
@@ -243,25 +243,24 @@ TEST_F(CaptureSessionTest, EveryNumberOfARecordIsInTheColumnOfItsName) {
             "1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16|17|18|19|20|21|22|23|24|25|4|6|7|GPU|"
             "ab000000-0000-0000-0000-000000000000"},
            {"gpuId, cudaId, pid, numMultiprocessors", "TARGET_INFO_CUDA_DEVICE", "4|4|10|5"}}) {
-    EXPECT_THAT(Query(path_, "SELECT " + columns + " FROM " + tables), ElementsAre(row)) << tables;
+    EXPECT_THAT(Rows("SELECT " + columns + " FROM " + tables), ElementsAre(row)) << tables;
   }
 }
 
 TEST_F(CaptureSessionTest, TheFileSaysWhatWasCapturedAndWhen) {
   Push(thread_, 5, 0, "range");
   session_->Finish();
-  EXPECT_THAT(Query(path_, "SELECT utcEpochNs, utcTime, systemClockNs FROM TARGET_INFO_SESSION_START_TIME"),
+  EXPECT_THAT(Rows("SELECT utcEpochNs, utcTime, systemClockNs FROM TARGET_INFO_SESSION_START_TIME"),
               ElementsAre("1700000000000000000|2023-11-14T22:13:20|1000000"));
-  EXPECT_THAT(Query(path_, "SELECT duration, startTime, stopTime FROM ANALYSIS_DETAILS"),
+  EXPECT_THAT(Rows("SELECT duration, startTime, stopTime FROM ANALYSIS_DETAILS"),
               ElementsAre("5|1000000|1000005"));
-  EXPECT_THAT(Query(path_, "SELECT pid, globalPid >> 24 & 0xFFFFFF, name FROM PROCESSES"),
-              ElementsAre("10|10|"));
-  EXPECT_THAT(Query(path_, "SELECT name, value FROM META_DATA_CAPTURE"),
+  EXPECT_THAT(Rows("SELECT pid, globalPid >> 24 & 0xFFFFFF, name FROM PROCESSES"), ElementsAre("10|10|"));
+  EXPECT_THAT(Rows("SELECT name, value FROM META_DATA_CAPTURE"),
               ElementsAre("CAPTURE_EVENT_TYPE|NvtxEvents", "PROCESS_0:COMMAND|program", "PROCESS_0:PID|10",
                           "PROCESS_0:RANK|0"));
-  EXPECT_THAT(Query(path_, "SELECT value FROM META_DATA_EXPORT WHERE name LIKE 'EXPORT_SCHEMA_%'"),
+  EXPECT_THAT(Rows("SELECT value FROM META_DATA_EXPORT WHERE name LIKE 'EXPORT_SCHEMA_%'"),
               ElementsAre("3.28.1", "3", "28", "1"));
-  EXPECT_THAT(Query(path_, "SELECT timestamp, severity, text FROM DIAGNOSTIC_EVENT"),
+  EXPECT_THAT(Rows("SELECT timestamp, severity, text FROM DIAGNOSTIC_EVENT"),
               ElementsAre("5|1|NVTX only: no CUDA activity was recorded"));
 }
 
@@ -292,7 +291,7 @@ TEST_F(CaptureSessionTest, BufferThatWasOverwrittenIsAProblem) {
 TEST_F(CaptureSessionTest, ProblemOfTheProcessIsInTheSummaryAndTheFile) {
   Append(names_, RecordKind::kProblem, NameRecord{}, "CUPTI is on holiday");
   EXPECT_THAT(session_->Finish().problems, ElementsAre("CUPTI is on holiday"));
-  EXPECT_THAT(Query(path_, "SELECT text FROM DIAGNOSTIC_EVENT WHERE severity = 2"),
+  EXPECT_THAT(Rows("SELECT text FROM DIAGNOSTIC_EVENT WHERE severity = 2"),
               ElementsAre("CUPTI is on holiday"));
 }
 

@@ -31,39 +31,33 @@ TEST_F(CaptureTest, FileHoldsEveryRangeMarkAndName) {
   EXPECT_EQ(capture.program, "nvtx_program_for_test");
   EXPECT_THAT(capture.problems, IsEmpty());
   EXPECT_THAT(
-      Query(
-          options_.output,
-          "SELECT text, value, end IS NULL, category, color, domainId, uint64Value, int32Value, doubleValue "
-          "FROM NVTX_EVENTS LEFT JOIN StringIds ON id = textId WHERE eventType IN (34, 59) AND "
-          "globalTid % 0x1000000 = globalTid / 0x1000000 % 0x1000000 ORDER BY start"),
+      Rows("SELECT text, value, end IS NULL, category, color, domainId, uint64Value, int32Value, doubleValue "
+           "FROM NVTX_EVENTS LEFT JOIN StringIds ON id = textId WHERE eventType IN (34, 59) AND "
+           "globalTid % 0x1000000 = globalTid / 0x1000000 % 0x1000000 ORDER BY start"),
       ElementsAre("outer|-|0|-|-|0|-|-|-", "inner|-|0|-|-|0|-|-|-",
                   "wide \u00e4\u20ac\U0001f600|-|0|-|-|0|-|-|-",
                   "bytes \ufffd\ufffd( that are not UTF-8|-|0|-|-|0|-|-|-", "|-|0|-|-|0|-|-|-",
                   "mark|-|1|-|-|0|-|-|-", "in domain|-|0|7|4278255360|1|-|-|-", "-|registered|0|-|-|1|-|-|-",
                   "-|registered|0|-|-|1|-|-|-", "uint64|-|0|-|-|0|1000000000000|-|-",
                   "int32|-|0|-|-|0|-|-5|-", "double|-|1|-|-|1|-|-|0.25", "never popped|-|1|-|-|0|-|-|-"));
-  EXPECT_THAT(Query(options_.output, "SELECT value FROM StringIds WHERE value = 'registered'"), SizeIs(1));
+  EXPECT_THAT(Rows("SELECT value FROM StringIds WHERE value = 'registered'"), SizeIs(1));
   // Domains, categories and threads have names.
-  EXPECT_THAT(Query(options_.output,
-                    "SELECT eventType, category, COALESCE(text, value), domainId FROM NVTX_EVENTS "
-                    "LEFT JOIN StringIds ON id = textId WHERE eventType IN (33, 39, 75, 76) ORDER BY start"),
+  EXPECT_THAT(Rows("SELECT eventType, category, COALESCE(text, value), domainId FROM NVTX_EVENTS "
+                   "LEFT JOIN StringIds ON id = textId WHERE eventType IN (33, 39, 75, 76) ORDER BY start"),
               ElementsAre("39|-|main thread|-", "75|-|library|1", "33|7|loading|1", "76|-|-|1"));
-  EXPECT_THAT(Query(options_.output, "SELECT value FROM ThreadNames JOIN StringIds ON id = nameId"),
+  EXPECT_THAT(Rows("SELECT value FROM ThreadNames JOIN StringIds ON id = nameId"),
               UnorderedElementsAre("main thread", "worker"));
   // A range ends on another thread.
-  EXPECT_THAT(Query(options_.output,
-                    "SELECT text, rangeId, end > start, endGlobalTid = globalTid FROM NVTX_EVENTS "
-                    "WHERE eventType = 60 ORDER BY start"),
+  EXPECT_THAT(Rows("SELECT text, rangeId, end > start, endGlobalTid = globalTid FROM NVTX_EVENTS "
+                   "WHERE eventType = 60 ORDER BY start"),
               ElementsAre("started here, ended there|1|1|0", "never ended|2|-|-"));
   // Ranges lie within each other and the session.
-  EXPECT_THAT(Query(options_.output,
-                    "SELECT outer.start < inner.start, inner.end < outer.end FROM NVTX_EVENTS AS outer, "
-                    "NVTX_EVENTS AS inner WHERE outer.text = 'outer' AND inner.text = 'inner'"),
+  EXPECT_THAT(Rows("SELECT outer.start < inner.start, inner.end < outer.end FROM NVTX_EVENTS AS outer, "
+                   "NVTX_EVENTS AS inner WHERE outer.text = 'outer' AND inner.text = 'inner'"),
               ElementsAre("1|1"));
-  EXPECT_THAT(Query(options_.output,
-                    "SELECT MIN(start) > 0, MAX(end) <= duration, "
-                    "abs(utcEpochNs / 1e9 - strftime('%s', 'now')) < 60 FROM NVTX_EVENTS, "
-                    "ANALYSIS_DETAILS, TARGET_INFO_SESSION_START_TIME"),
+  EXPECT_THAT(Rows("SELECT MIN(start) > 0, MAX(end) <= duration, "
+                   "abs(utcEpochNs / 1e9 - strftime('%s', 'now')) < 60 FROM NVTX_EVENTS, "
+                   "ANALYSIS_DETAILS, TARGET_INFO_SESSION_START_TIME"),
               ElementsAre("1|1|1"));
 }
 
@@ -71,17 +65,15 @@ TEST_F(CaptureTest, ThreadsAreKeptApart) {
   const CaptureSummary capture = Capture({"threads", "20000"});
   EXPECT_EQ(capture.num_ranges, 4 * 20000);
   EXPECT_EQ(capture.num_dropped, 0);
-  EXPECT_THAT(Query(options_.output,
-                    "SELECT SUM(text = 'inner'), SUM(text = 'outer'), COUNT(end) FROM NVTX_EVENTS "
-                    "WHERE eventType = 59 GROUP BY globalTid"),
+  EXPECT_THAT(Rows("SELECT SUM(text = 'inner'), SUM(text = 'outer'), COUNT(end) FROM NVTX_EVENTS "
+                   "WHERE eventType = 59 GROUP BY globalTid"),
               ElementsAreArray(std::vector<std::string>(4, "10000|10000|20000")));
 }
 
 TEST_F(CaptureTest, StringsAreKnownWhereverTheyAreUsed) {
   Profile({"strings", "20000"});
-  EXPECT_THAT(Query(options_.output,
-                    "SELECT COUNT(*), COUNT(DISTINCT value), SUM(value = '<unnamed>') FROM NVTX_EVENTS "
-                    "JOIN StringIds ON id = textId WHERE eventType = 59"),
+  EXPECT_THAT(Rows("SELECT COUNT(*), COUNT(DISTINCT value), SUM(value = '<unnamed>') FROM NVTX_EVENTS "
+                   "JOIN StringIds ON id = textId WHERE eventType = 59"),
               ElementsAre("80000|80000|0"));
 }
 
@@ -90,15 +82,14 @@ TEST_F(CaptureTest, NoWayToEndAProgramLosesEvents) {
   for (const char* way : {"exit", "_exit", "quick_exit"}) {
     const ProfiledProgram program = Profile({way, "3"});
     EXPECT_EQ(WEXITSTATUS(program.wait_status), 3) << way;
-    EXPECT_THAT(Names(options_.output, 59), ElementsAre("range")) << way;
+    EXPECT_THAT(Ranges(), ElementsAre("range")) << way;
   }
   for (const int signal : {SIGKILL, SIGABRT, SIGTERM, SIGHUP}) {
     const ProfiledProgram program = Profile({"signal", std::to_string(signal)});
     EXPECT_TRUE(WIFSIGNALED(program.wait_status)) << signal;
     EXPECT_EQ(WTERMSIG(program.wait_status), signal);
-    EXPECT_THAT(Names(options_.output, 59), ElementsAre("open", "range")) << signal;
-    EXPECT_THAT(Query(options_.output, "SELECT text FROM NVTX_EVENTS WHERE end IS NULL"),
-                ElementsAre("open"));
+    EXPECT_THAT(Ranges(), ElementsAre("open", "range")) << signal;
+    EXPECT_THAT(Rows("SELECT text FROM NVTX_EVENTS WHERE end IS NULL"), ElementsAre("open"));
   }
 }
 
@@ -131,7 +122,7 @@ TEST_F(CaptureTest, ChildThatEndsItsParentsRangeEndsNoneOfItsOwn) {
 TEST_F(CaptureTest, ProgramThatExecutesAnotherLosesNothing) {
   const ProfiledProgram program = Profile({"exec"});
   ASSERT_THAT(program.captures, SizeIs(2));
-  EXPECT_THAT(Names(options_.output, 59), ElementsAre("before exec"));
+  EXPECT_THAT(Ranges(), ElementsAre("before exec"));
   EXPECT_THAT(Names(directory_ + "/run.pid_" + std::to_string(program.captures[0].pid) + ".sqlite", 59),
               ElementsAre("range", "range", "range"));
 }
@@ -140,15 +131,13 @@ TEST_F(CaptureTest, ProfilersMarksOpenAndCloseTheWindow) {
   options_.capture_range = "profiler";
   Profile({"window"});
   EXPECT_THAT(Names(options_.output, 34), ElementsAre("start", "stop"));
-  EXPECT_THAT(
-      Query(options_.output, "SELECT text, end > start FROM NVTX_EVENTS WHERE eventType = 59 ORDER BY start"),
-      ElementsAre("within|1", "open within|1"));
+  EXPECT_THAT(Rows("SELECT text, end > start FROM NVTX_EVENTS WHERE eventType = 59 ORDER BY start"),
+              ElementsAre("within|1", "open within|1"));
 }
 
 TEST_F(CaptureTest, WithoutWindowAllIsRecorded) {
   Profile({"window"});
-  EXPECT_THAT(Names(options_.output, 59),
-              ElementsAre("open before", "before", "within", "open within", "after"));
+  EXPECT_THAT(Ranges(), ElementsAre("open before", "before", "within", "open within", "after"));
 }
 
 TEST_F(CaptureTest, WhatTheBufferCannotHoldIsDroppedAndCounted) {
@@ -166,8 +155,7 @@ TEST_F(CaptureTest, WhatTheBufferCannotHoldIsDroppedAndCounted) {
 
 TEST_F(CaptureTest, TextIsCutAtTheLongestThereCanBe) {
   EXPECT_EQ(Capture({"long", "100000"}).num_truncated, 1);
-  EXPECT_THAT(Query(options_.output,
-                    "SELECT length(text) BETWEEN 32000 AND 32768 FROM NVTX_EVENTS WHERE eventType = 59"),
+  EXPECT_THAT(Rows("SELECT length(text) BETWEEN 32000 AND 32768 FROM NVTX_EVENTS WHERE eventType = 59"),
               ElementsAre("1"));
 }
 

@@ -51,7 +51,7 @@ TEST_F(CuptiTest, AllThatCuptiRecordsIsInTheFile) {
            // Nodes of graphs lead to their originals.
            {"SELECT graphNodeId, originalGraphNodeId FROM CUDA_GRAPH_NODE_EVENTS ORDER BY 1",
             {"41|-", "42|41"}}}) {
-    EXPECT_EQ(Query(options_.output, query), rows) << query;
+    EXPECT_EQ(Rows(query), rows) << query;
   }
 }
 
@@ -68,8 +68,8 @@ TEST_F(CuptiTest, WhatCuptiRefusesIsSaidOnce) {
 TEST_F(CuptiTest, ProfilersCallsOpenAndCloseTheWindow) {
   options_.capture_range = "cudaProfilerApi";
   Profile({"cuda_window"});
-  EXPECT_THAT(Names(options_.output, 59), ElementsAre("within"));
-  EXPECT_THAT(Query(options_.output, "SELECT name FROM sqlite_master WHERE name LIKE 'CUPTI%'"), IsEmpty());
+  EXPECT_THAT(Ranges(), ElementsAre("within"));
+  EXPECT_THAT(Rows("SELECT name FROM sqlite_master WHERE name LIKE 'CUPTI%'"), IsEmpty());
 }
 
 TEST_F(CuptiTest, KernelsWithinTheWindowAreThere) {
@@ -77,9 +77,8 @@ TEST_F(CuptiTest, KernelsWithinTheWindowAreThere) {
   EXPECT_EQ(Capture({"cuda_window", "1"}).num_kernels, 2);
   // The device, of which CUPTI told before the window, and the context, by which the device of a
   // synchronisation is known.
-  EXPECT_THAT(Query(options_.output, "SELECT smCount FROM TARGET_INFO_GPU"), ElementsAre("132"));
-  EXPECT_THAT(Query(options_.output, "SELECT deviceId FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"),
-              ElementsAre("1"));
+  EXPECT_THAT(Rows("SELECT smCount FROM TARGET_INFO_GPU"), ElementsAre("132"));
+  EXPECT_THAT(Rows("SELECT deviceId FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"), ElementsAre("1"));
 }
 
 TEST_F(CuptiTest, KernelsOutsideTheWindowAreNot) {

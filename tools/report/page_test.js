@@ -82,9 +82,17 @@ async function clickOn(page, selector) {
   await page.mouse.click(...await middle(page, selector));
 }
 
+// A test of one page, which is closed behind it.
+const on = (name, test, options = {}) => async browser => {
+  const {page, cpuSeconds, close} = await open(browser, name, options);
+  await test(page, cpuSeconds);
+  await close();
+};
+
+const known = () => fs.readFileSync(path.resolve(pages, 'known.html'), 'utf8');
+
 const tests = {
-  async 'The answers come first, in order, and lead to their pictures'(browser) {
-    const {page, close} = await open(browser, 'known');
+  'The answers come first, in order, and lead to their pictures': on('known', async page => {
     assert.deepStrictEqual(await texts(page, '.answer h2'), ['Who is slow?', 'What would mending it save?', 'Who waits for whom?',
       'Does it hang?', 'Do the replicas agree?', 'Is it the reference run?', 'Has each rank its own data?']);
     assert.match((await texts(page, '#answer-slow .text'))[0], /slowest rank: rank 1 \(node1\).*3\.0 times/);
@@ -95,11 +103,9 @@ const tests = {
     for (const place of places) assert(await page.$(`figure${place}`), `no picture ${place}`);
     // And a list of them.
     assert.deepStrictEqual(await texts(page, '#contents a'), await texts(page, 'figure h3'));
-    await close();
-  },
+  }),
 
-  async 'All fields of the measurements are columns'(browser) {
-    const {page, close} = await open(browser, 'known');
+  'All fields of the measurements are columns': on('known', async page => {
     const heads = await page.$$eval('#measurements .drawing th', nodes => nodes.map(node => node.textContent));
     const rows = await page.$$eval('#measurements .drawing tbody tr', nodes => nodes.map(node => [...node.children].map(cell => cell.textContent)));
     const cell = (name, column) => rows.find(row => row[0] === name)[heads.indexOf(column)];
@@ -108,11 +114,9 @@ const tests = {
     assert.strictEqual(cell('forward', 'max host'), 'node1');
     assert(Number(cell('forward', 'max seconds')) > Number(cell('forward', 'mean')));
     assert(heads.includes('standard deviation') && !heads.includes('over ranks'), String(heads));
-    await close();
-  },
+  }),
 
-  async 'The iterations show what was measured, and the outlier'(browser) {
-    const {page, close} = await open(browser, 'known');
+  'The iterations show what was measured, and the outlier': on('known', async page => {
     const rows = await table(page, 'iterations');
     assert.strictEqual(rows.length, 41);
     assert.deepStrictEqual(rows[0].slice(0, 5), ['5', '5', '0.004', '0.004', '0.004']);
@@ -136,11 +140,9 @@ const tests = {
     assert(Math.abs(read(place.x, place.circle[0]) - 25.5) < 0.05, JSON.stringify(place));
     const milliseconds = place.y.map(([text, at]) => [text.endsWith(' ms') ? parseFloat(text) : 0, at]);
     assert(Math.abs(read(milliseconds, place.circle[1]) - 20) < 0.1, JSON.stringify(place));
-    await close();
-  },
+  }),
 
-  async 'The heat map is darker where a rank works longer, and lighter where it waits less'(browser) {
-    const {page, close} = await open(browser, 'known');
+  'The heat map is darker where a rank works longer, and lighter where it waits less': on('known', async page => {
     const shades = await page.$$eval('#heat_map canvas', canvases => canvases.map(canvas => [0, 1, 2, 3].map(rank => {
       const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', {willReadFrequently: true});
       copy.drawImage(canvas, 0, 0);
@@ -154,11 +156,9 @@ const tests = {
     assert.deepStrictEqual(cells.map(row => [row[0], Number(row[5]).toFixed(4), Number(row[6]).toFixed(4)]),
         [['0', '0.0010', '0.0030'], ['1', '0.0030', '0.0010'], ['2', '0.0010', '0.0030'], ['3', '0.0010', '0.0030']]);
     assert.deepStrictEqual(await texts(page, '#heat_map .named title'), ['rank 1 is named above', 'rank 1 is named above']);
-    await close();
-  },
+  }),
 
-  async 'The tree opens and closes, and its bars are as long as its numbers say'(browser) {
-    const {page, close} = await open(browser, 'known');
+  'The tree opens and closes, and its bars are as long as its numbers say': on('known', async page => {
     const names = () => page.$$eval('.tree [role=row]', rows => rows.map(row => row.dataset.name));
     assert.deepStrictEqual(await names(), ['forward', 'attention', 'sum_loss']);
     const widths = await page.$$eval('.tree .value', bars => bars.map(bar => bar.getBoundingClientRect().width));
@@ -168,11 +168,9 @@ const tests = {
     await page.focus('.tree [data-name=forward]');
     await page.keyboard.press('ArrowRight');
     assert.deepStrictEqual(await names(), ['forward', 'attention', 'sum_loss']);
-    await close();
-  },
+  }),
 
-  async 'The arrivals, checks, errors and timeline show what was planted'(browser) {
-    const {page, close} = await open(browser, 'known');
+  'The arrivals, checks, errors and timeline show what was planted': on('known', async page => {
     const bars = await page.$$eval('#arrivals .bar', rows => rows.map(row => [row.dataset.label, row.querySelector('rect').getBoundingClientRect().width]));
     assert.deepStrictEqual(bars.map(bar => bar[0]), ['sum_loss', 'last: rank 1 (node1)']);
     assert(Math.abs(bars[0][1] / bars[1][1] - 1.5 / 2) < 0.02, String(bars));
@@ -193,11 +191,9 @@ const tests = {
     const forward = rank => spans.find(span => span[0] === rank && span[1] === 'forward')[2];
     const iteration = await page.$eval('#timeline rect.iteration', rect => rect.width.baseVal.value);
     assert(Math.abs(forward('0') / iteration - 1 / 4) < 0.01 && Math.abs(forward('1') / iteration - 3 / 4) < 0.01, JSON.stringify(spans));
-    await close();
-  },
+  }),
 
-  async 'The origin is drawn with what reads its output, as far as both runs are apart'(browser) {
-    const {page, close} = await open(browser, 'origin');
+  'The origin is drawn with what reads its output, as far as both runs are apart': on('origin', async page => {
     assert.match((await texts(page, '#answer-origin .text'))[0], /on rank 1 alone.*norm/);
     assert.strictEqual(await page.$eval('#answer-origin a', link => link.getAttribute('href')), '#origin');
     const rows = await table(page, 'origin');
@@ -229,11 +225,10 @@ const tests = {
     assert.deepStrictEqual(await page.$$eval('#origin .step', drawn => [...new Set(drawn.map(step => step.getAttribute('opacity')))]), ['0.35']);
     const [download] = await Promise.all([page.waitForEvent('download'), page.click('#origin .heading button')]);
     assert.match(fs.readFileSync(await download.path(), 'utf8'), /\n1 after it,residual,norm,0,0\.1\d*,0\.107\d*\n/);
-    await close();
-  },
+  }),
 
   async 'A few ranks that stand are drawn with where and for how long, many as a field'(browser) {
-    const whole = fs.readFileSync(path.resolve(pages, 'known.html'), 'utf8');
+    const whole = known();
     const begin = whole.indexOf('id="data">') + 'id="data">'.length;
     const end = whole.indexOf('</script>', begin);
     const write = (name, count) => {
@@ -259,8 +254,7 @@ const tests = {
     await many.close();
   },
 
-  async 'What is selected in one picture is selected in all'(browser) {
-    const {page, close} = await open(browser, 'known');
+  'What is selected in one picture is selected in all': on('known', async page => {
     assert.strictEqual((await page.$$('.selected-row')).length, 0, 'selected before anybody selects');
     await clickOn(page, '#iterations circle.outlier');
     assert.deepStrictEqual(await texts(page, '#selection button'), ['rank 1 \u00d7', 'iteration 25 \u00d7', 'Let go of all']);
@@ -278,11 +272,9 @@ const tests = {
     assert.strictEqual((await page.$$('#selection button')).length, 4);
     await page.keyboard.press('Escape');
     assert(await page.$eval('#selection', bar => bar.hidden), 'Escape lets go');
-    await close();
-  },
+  }),
 
-  async 'Dragging over iterations selects them'(browser) {
-    const {page, close} = await open(browser, 'known');
+  'Dragging over iterations selects them': on('known', async page => {
     const [, y] = await middle(page, '#heat_map canvas');
     const box = await (await page.$('#heat_map canvas')).boundingBox();
     await page.mouse.move(box.x + box.width * 0.251, y);
@@ -290,11 +282,9 @@ const tests = {
     await page.mouse.move(box.x + box.width * 0.39, y, {steps: 3});
     await page.mouse.up();
     assert.deepStrictEqual(await texts(page, '#selection button'), ['iterations 15 to 20 \u00d7']);
-    await close();
-  },
+  }),
 
-  async 'The keyboard reaches every value, and a screen reader hears it'(browser) {
-    const {page, close} = await open(browser, 'known');
+  'The keyboard reaches every value, and a screen reader hears it': on('known', async page => {
     await page.focus('#heat_map .drawing');
     await page.keyboard.press('Home');
     await page.keyboard.press('ArrowDown');
@@ -307,21 +297,17 @@ const tests = {
     const unnamed = await page.$$eval('button, [tabindex="0"], select, figure', nodes => nodes.filter(node =>
         !node.getAttribute('aria-label') && !node.getAttribute('aria-labelledby') && !node.textContent.trim()).map(node => node.outerHTML.slice(0, 90)));
     assert.deepStrictEqual(unnamed, []);
-    await close();
-  },
+  }),
 
-  async 'CSV has what the table has'(browser) {
-    const {page, close} = await open(browser, 'known');
+  'CSV has what the table has': on('known', async page => {
     const [download] = await Promise.all([page.waitForEvent('download'), page.click('#checks .heading button')]);
     assert.strictEqual(download.suggestedFilename(), 'checks.csv');
     const lines = fs.readFileSync(await download.path(), 'utf8').split('\n');
     assert.strictEqual(lines[0], 'subject,first iteration,last iteration,outcome,first tensor,different tensors,ranks,reason');
     assert.strictEqual(lines[3], 'replicas,20,20,DIFFER,weights.w1,1,2,');
-    await close();
-  },
+  }),
 
-  async 'Names are text whatever they hold'(browser) {
-    const {page, close} = await open(browser, 'hostile');
+  'Names are text whatever they hold': on('hostile', async page => {
     assert.strictEqual(await page.evaluate(() => window.taken), undefined);
     assert.strictEqual((await page.$$('img')).length, 0);
     assert.strictEqual((await page.$$('script')).length, 3);
@@ -333,11 +319,9 @@ const tests = {
     }
     await clickOn(page, '#checks rect.DIFFERENT');
     await clickOn(page, '#arrivals .bar rect');
-    await close();
-  },
+  }),
 
-  async '16,384 ranks are drawn within three seconds'(browser) {
-    const {page, close, cpuSeconds} = await open(browser, 'many');
+  '16,384 ranks are drawn within three seconds': on('many', async (page, cpuSeconds) => {
     await page.waitForSelector('#footer p');
     const seconds = await cpuSeconds();
     const wall = await page.evaluate(() => performance.getEntriesByType('navigation')[0].loadEventEnd / 1000);
@@ -351,11 +335,9 @@ const tests = {
     assert((await texts(page, '#footer .note')).some(text => /16384 ranks share 256 rows/.test(text)));
     await page.click('#heat_map .drawing', {position: {x: 300, y: 60}});
     assert.match((await texts(page, '#selection button'))[0], /^rank \d+/);
-    await close();
-  },
+  }),
 
-  async 'Ten million iterations say what was thinned out, and an outlier that was kept is there'(browser) {
-    const {page, close} = await open(browser, 'long');
+  'Ten million iterations say what was thinned out, and an outlier that was kept is there': on('long', async page => {
     const notes = (await texts(page, '#footer .note')).join('\n');
     assert.match(notes, /10000000 iterations share 400 columns/);
     assert.match(notes, /the ranks kept the times of every 16384th iteration/);
@@ -367,11 +349,9 @@ const tests = {
     const right = await page.$$eval('#iterations svg .axis .tick text, #checks svg .axis .tick text', ticks =>
         ticks.map(tick => tick.getBoundingClientRect().right - tick.closest('svg').getBoundingClientRect().right));
     assert(Math.max(...right) <= 0, String(right));
-    await close();
-  },
+  }),
 
-  async 'Before and after are drawn with the interval of each measurement'(browser) {
-    const {page, close} = await open(browser, 'compared');
+  'Before and after are drawn with the interval of each measurement': on('compared', async page => {
     assert.match((await texts(page, '#answer-faster .text'))[0], /faster by 20/);
     const rows = await table(page, 'comparison');
     const iteration = rows.find(row => row[0] === 'iteration');
@@ -380,30 +360,24 @@ const tests = {
     const [before, after] = await page.$$eval('#comparison circle.run', runs => ['before', 'after'].map(side =>
         runs.find(run => run.classList.contains(side)).cx.baseVal.value));
     assert(after < before, `${after} ${before}`);
-    await close();
-  },
+  }),
 
-  async 'The page of ott ab is the same page'(browser) {
-    const {page, close} = await open(browser, 'ab');
+  'The page of ott ab is the same page': on('ab', async page => {
     assert.match((await texts(page, '#answer-faster .text'))[0], /^B is faster by 20/);
     assert.match((await texts(page, '.subject'))[0], /^A: runs\/before_0 .*; B: runs\/after_0 /);
     assert.deepStrictEqual(await texts(page, 'figure h3'), ['A and B']);
     const iteration = (await table(page, 'comparison')).find(row => row[0] === 'iteration');
     assert.strictEqual(Number(iteration[2]).toFixed(3), '0.800');
     assert.strictEqual((await page.$$('#comparison circle.run')).length, 12);
-    await close();
-  },
+  }),
 
-  async 'Hostile names of metrics and runs are text on the page of learning curves'(browser) {
-    const {page, close} = await open(browser, 'hostile_curves');
+  'Hostile names of metrics and runs are text on the page of learning curves': on('hostile_curves', async page => {
     assert.match((await texts(page, '#answer-learning .text'))[0], /^B is worse in <img src=x onerror=alert\(1\)>loss/);
     assert.deepStrictEqual(await texts(page, 'figure h3'), ['<img src=x onerror=alert(1)>loss: worse']);
     assert.strictEqual((await page.$$('img')).length, 0);
-    await close();
-  },
+  }),
 
-  async 'Learning curves are drawn with their bands, and where they part'(browser) {
-    const {page, close} = await open(browser, 'curves');
+  'Learning curves are drawn with their bands, and where they part': on('curves', async page => {
     assert.match((await texts(page, '#answer-learning .text'))[0], /^B is worse in loss/);
     assert.deepStrictEqual(await texts(page, 'figure h3'), ['loss: worse']);
     const rows = await table(page, 'learning');
@@ -414,8 +388,7 @@ const tests = {
     assert.strictEqual((await page.$$('#learning circle.excluded')).length, 16);
     assert.strictEqual((await page.$$('#learning path.band')).length, 4);
     assert.strictEqual((await page.$$('#learning path.curve')).length, 3);
-    await close();
-  },
+  }),
 
   async 'Nothing is cut or wider than the page, however narrow'(browser) {
     for (const [name, width] of [['origin', 320], ['origin', 600], ['origin', 1400], ['curves', 320], ['curves', 1400]]) {
@@ -430,8 +403,7 @@ const tests = {
     }
   },
 
-  async 'A directory of traces gets the same page'(browser) {
-    const {page, close} = await open(browser, 'traces');
+  'A directory of traces gets the same page': on('traces', async page => {
     assert.match((await texts(page, '#answer-waiting .text'))[0], /all wait for rank 1 at "allreduce/);
     const times = await table(page, 'device_time');
     const widths = await page.$$eval('#device_time .bar:first-of-type .part-work, #device_time .bar .part-work', bars => bars.map(bar => bar.width.baseVal.value));
@@ -447,21 +419,17 @@ const tests = {
     assert.deepStrictEqual(spans.map(span => span.slice(0, 3)), [['0', 'mm', 'no'], ['0', 'record_param_comms', 'yes'],
       ['1', 'mm', 'no'], ['1', 'record_param_comms', 'yes']]);
     assert.deepStrictEqual(spans.map(span => span[3]), [1900e3, 4000e3, 4900e3, 1000e3]);
-    await close();
-  },
+  }),
 
-  async 'A page that follows a run reloads itself, until it is told to stop'(browser) {
-    const {page, close} = await open(browser, 'live');
+  'A page that follows a run reloads itself, until it is told to stop': on('live', async page => {
     await clickOn(page, '#arrivals .bar rect');
     await page.waitForEvent('load');
     assert.strictEqual((await page.$$('#selection button')).length, 1);
     await page.click('#footer button');
     assert.strictEqual((await page.$$('#footer button')).length, 0);
-    await close();
-  },
+  }),
 
-  async 'It is dark where the reader wants it dark, and prints'(browser) {
-    const {page, close} = await open(browser, 'known', {colorScheme: 'dark'});
+  'It is dark where the reader wants it dark, and prints': on('known', async page => {
     const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     assert.strictEqual(await background(), 'rgb(20, 23, 27)');
     const work = () => page.$eval('#timeline rect.interval[data-name=forward]', rect => rect.getAttribute('fill'));
@@ -472,11 +440,10 @@ const tests = {
     // Drawn again once the browser has told the page.
     await page.waitForSelector('#timeline rect.interval[data-name=forward][fill="#0072b2"]', {state: 'attached'});
     assert((await page.pdf()).length > 10000);
-    await close();
-  },
+  }, {colorScheme: 'dark'}),
 
   async 'Without D3 there are tables'(browser) {
-    const whole = fs.readFileSync(path.resolve(pages, 'known.html'), 'utf8');
+    const whole = known();
     const begin = whole.indexOf('<script>\n/*\nD3,');
     assert(begin > 0, 'D3 and its licence');
     fs.writeFileSync(path.resolve(pages, 'without_d3.html'), whole.slice(0, begin) + whole.slice(whole.indexOf('</script>', begin) + 9));
@@ -488,12 +455,10 @@ const tests = {
     await close();
   },
 
-  async 'Without scripts the answers and the tables are there'(browser) {
-    const {page, close} = await open(browser, 'known', {javaScriptEnabled: false});
+  'Without scripts the answers and the tables are there': on('known', async page => {
     assert.match(await page.textContent('#answer-replicas'), /replicas DIFFER/);
     assert.match(await page.textContent('#details'), /sum_loss \*/);
-    await close();
-  },
+  }, {javaScriptEnabled: false}),
 };
 
 async function main() {
