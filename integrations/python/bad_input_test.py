@@ -26,15 +26,6 @@ def run(program, *arguments, code=0):
     return answer
 
 
-def run_at_once(number, work):
-    """Runs work(0), work(1) and so on, each on a thread."""
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(number)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
 class DataTest(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.mkdtemp()
@@ -225,13 +216,16 @@ class DataTest(unittest.TestCase):
         self.assertTrue(any(lets_others_run(dump) for _ in range(200)))
         self.assertTrue(any(lets_others_run(lambda: ott.compare(x, x + 1)) for _ in range(200)))
 
-    def test_many_threads_add_and_dump_at_once(self):
-        errors = []
+    def test_many_threads_measure_add_and_dump_at_once(self):
+        errors, stopwatch = [], ott.Stopwatch()
+        stopwatch.enable()
+        self.addCleanup(stopwatch.disable)
 
         def work(number):
             try:
                 for i in range(30):
-                    self.dumper.add(f"t{number}.{i}", {"x": torch.ones(10)}, "binary")
+                    with stopwatch("shared"), stopwatch("inner"):
+                        self.dumper.add(f"t{number}.{i}", {"x": torch.ones(10)}, "binary")
                     self.dumper.active, self.dumper.count, self.dumper.enabled
                     if i % 10 == 9:
                         self.dumper.dump()
@@ -240,8 +234,15 @@ class DataTest(unittest.TestCase):
             except Exception as error:  # noqa: BLE001
                 errors.append(error)
 
-        run_at_once(4, work)
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         self.assertEqual(errors, [])
+        stopwatch.finish_iter()
+        counts = {m["name"]: int(m["per_interval"]["count"]) for m in stopwatch.stats()["measurements"]}
+        self.assertEqual(counts["shared"], 120)
 
 
 class StopwatchTest(unittest.TestCase):
@@ -340,17 +341,6 @@ class StopwatchTest(unittest.TestCase):
         self.assertIn('"a"', answer.stdout)
         self.assertIn("scopes must nest", answer.stdout)
         self.assertIn("but began on thread", answer.stdout)
-
-    def test_threads_measure_at_once(self):
-        def work(number):
-            for _ in range(200):
-                with self.stopwatch("shared"), self.stopwatch("inner"):
-                    pass
-
-        run_at_once(4, work)
-        self.stopwatch.finish_iter()
-        counts = {m["name"]: int(m["per_interval"]["count"]) for m in self.stopwatch.stats()["measurements"]}
-        self.assertEqual(counts["shared"], 800)
 
     def test_a_printer_that_raises_is_shown_and_the_training_goes_on(self):
         answer = run("""

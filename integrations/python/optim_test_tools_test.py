@@ -63,13 +63,11 @@ class StopwatchTest(unittest.TestCase):
         self.assertEqual(stats["cpu_usage"]["measurement"], "outer")
         intervals = self.stopwatch.mean_seconds_per_iteration("reduce") / self.stopwatch.mean_seconds_per_interval("reduce")
         self.assertAlmostEqual(intervals, 2)
-        self.assertGreater(self.stopwatch.mean_seconds_per_iteration("outer"),
-                           self.stopwatch.mean_seconds_per_iteration("inner"))
+        self.assertGreater(self.stopwatch.mean_seconds_per_iteration("outer"), self.stopwatch.mean_seconds_per_iteration("inner"))
         self.assertTrue("decorated" in self.stopwatch.table() and "decorated" in self.stopwatch.csv())
         directory = tempfile.mkdtemp()
         self.stopwatch.write(directory)
-        self.assertEqual(sorted(os.listdir(directory)),
-                         ["stopwatch.csv", "stopwatch.json", "stopwatch.pb", "stopwatch.txt"])
+        self.assertEqual(sorted(os.listdir(directory)), ["stopwatch.csv", "stopwatch.json", "stopwatch.pb", "stopwatch.txt"])
 
     def test_enabling_twice_is_a_runtime_error(self):
         self.stopwatch.enable()
@@ -518,8 +516,7 @@ class DocumentationTest(unittest.TestCase):
                         continue
                     self.assertTrue(function.__doc__, f"{name}.{member}")
                     annotated = set(function.__annotations__) - {"return"}
-                    self.assertEqual(annotated, set(inspect.signature(function).parameters) - {"self", "cls"},
-                                     f"{name}.{member}")
+                    self.assertEqual(annotated, set(inspect.signature(function).parameters) - {"self", "cls"}, f"{name}.{member}")
 
     def test_help_of_the_stopwatch_reads_well(self):
         text = pydoc.plain(pydoc.render_doc(ott.Stopwatch))

@@ -194,5 +194,3 @@ def step_all(optimizers, loss):
     loss.backward()
     for optimizer in optimizers:
         optimizer.step()
-
-

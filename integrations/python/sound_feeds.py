@@ -183,4 +183,3 @@ def loader_resumed(fault):
         if begins:
             torch.save({"optimizer": optimizer.state_dict(), "order": generator.get_state()}, path)
     shutil.rmtree(os.path.dirname(path))
-

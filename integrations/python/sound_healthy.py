@@ -367,4 +367,3 @@ def dropout_grows(fault):
     for i in range(6):
         model.dropout.p = 0.002 * i
         learn(model, optimizer, batch())
-

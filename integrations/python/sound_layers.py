@@ -251,4 +251,3 @@ def forward_forward(fault):
         good, bad = torch.randn(8, 8), torch.randn(8, 8)
         for layer in layers:
             good, bad = layer.learn(good, bad)
-

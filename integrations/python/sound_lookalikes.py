@@ -464,4 +464,3 @@ def schedule_set_back(fault):
     for _ in range(4):
         schedule.step()
         learn_from(model, optimizer, loader())
-

@@ -297,4 +297,3 @@ def micro_batches(fault):
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad()
-

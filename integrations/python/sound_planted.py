@@ -10,7 +10,8 @@ from torch import nn
 from torch.nn import functional as F
 
 import optim_test_tools as ott
-from sound_common import AT, ConvNet, Language, Net, Parts, batch, images, learn, loader, loss_of, start_observation, texts, train, with_optimizer
+from sound_common import AT, ConvNet, Language, Net, Parts, batch, images, learn, loader, loss_of, start_observation, step, texts, train
+from sound_common import with_optimizer
 
 
 def classifier(fault, iterations=8):
@@ -136,9 +137,7 @@ def gan(fault, critics=1):
             fake = G(torch.randn(8, 4)).detach()
             (F.softplus(-D(torch.randn(8, 8))).mean() + F.softplus(D(fake)).mean()).backward()
             od.step()
-        og.zero_grad()
-        F.softplus(-D(G(torch.randn(8, 4)))).mean().backward()
-        og.step()
+        step(og, F.softplus(-D(G(torch.randn(8, 4)))).mean())
 
 
 def language(fault):

@@ -281,4 +281,3 @@ def half_precision(fault):
         with torch.no_grad():
             for m, p in zip(masters, model.parameters()):
                 p.copy_(m)
-

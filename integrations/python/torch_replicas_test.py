@@ -96,30 +96,22 @@ class ReplicasTest(ObservedTestCase):
 
     @is_sound(3)
     def test_sparse_batches_of_one_shape_are_told_apart(self):
-        class Graph(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.head = nn.Linear(16, 4)
-
+        class Graph(nn.Linear):
             def forward(self, x):
-                return torch.sparse.mm(x, self.head.weight.t()) + self.head.bias
+                return torch.sparse.mm(x, self.weight.t()) + self.bias
 
-        model, optimizer = make_wrapped(Graph)
+        model, optimizer = make_wrapped(lambda: Graph(16, 4))
         for rows in (4, 5, 6):
             learn_one(model, optimizer, (torch.rand(rows, 16).to_sparse(), torch.randint(4, (rows,))))
         return digest(model)
 
     @is_sound(3)
     def test_sparse_gradients_may_be_added_up_by_hand_and_batches_be_nested(self):
-        class Bags(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.embedding, self.head = nn.EmbeddingBag(20, 16, sparse=True), nn.Linear(16, 4)
-
+        class Bags(nn.Sequential):
             def forward(self, x):
-                return self.head(self.embedding(x.values().long() if x.is_nested else x.long(), torch.tensor([0, 2])))
+                return self[1](self[0](x.values().long() if x.is_nested else x.long(), torch.tensor([0, 2])))
 
-        model, optimizer = make_alone(Bags)
+        model, optimizer = make_alone(lambda: Bags(nn.EmbeddingBag(20, 16, sparse=True), nn.Linear(16, 4)))
         torch.manual_seed(10 + RANK)
         for _ in range(3):
             rows = 20 * torch.rand(5)
@@ -231,19 +223,9 @@ class ReplicasTest(ObservedTestCase):
 
     @is_sound(3, dist__gradients=3, compared=1)
     def test_a_distributed_module_may_be_a_part_of_the_model(self):
-        class Model(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.wrapped, _ = make()
-                self.head = nn.Linear(4, 4).requires_grad_(False)
-
-            def forward(self, x):
-                return self.head(self.wrapped(x))
-
-        model = Model()
-        optimizer = torch.optim.SGD(model.wrapped.parameters(), lr=0.1)
-        learn(model, optimizer, 3)
-        return digest(model.wrapped)
+        wrapped, optimizer = make()
+        learn(nn.Sequential(wrapped, nn.Linear(4, 4).requires_grad_(False)), optimizer, 3)
+        return digest(wrapped)
 
     @is_sound(3, compared=1)
     def test_a_layer_that_has_none_but_tied_parameters_is_compared_by_their_name(self):
@@ -333,13 +315,9 @@ class ReplicasTest(ObservedTestCase):
             def __init__(self, x):
                 self.x = x
 
-        class Model(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.block = Block()
-
+        class Model(Block):
             def forward(self, rows, time):
-                return self.block(rows.x) * time.exp()
+                return super().forward(rows.x) * time.exp()
 
         (model, optimizer), of_time = make_wrapped(Model), nn.Linear(2, 1)
         for i, (x, y) in enumerate(batches(4)):

@@ -36,16 +36,14 @@ TEST(LibTorchCheckpoint, ParametersAndMomentsAreReadByName) {
   const std::string optimizer = testing::TempDir() + "/optimizer.pt";
   torch::save(training.net, model);
   torch::save(training.adam, optimizer);
-  const absl::StatusOr<Checkpoint> weights = ReadCheckpoint(model);
-  ASSERT_TRUE(weights.ok()) << weights.status();
-  EXPECT_EQ(weights->format, "TorchScript");
+  const Checkpoint weights = ReadCheckpoint(model).value();
+  EXPECT_EQ(weights.format, "TorchScript");
   for (const auto& parameter : training.net->named_parameters()) {
-    ExpectSame(weights->state.map().Find(parameter.key()), parameter.value());
+    ExpectSame(weights.state.map().Find(parameter.key()), parameter.value());
   }
-  const absl::StatusOr<Checkpoint> state = ReadCheckpoint(optimizer);
-  ASSERT_TRUE(state.ok()) << state.status();
+  const Checkpoint state = ReadCheckpoint(optimizer).value();
   int num_moments = 0;
-  for (const auto& [name, value] : state->state.map()) {
+  for (const auto& [name, value] : state.state.map()) {
     if (name.find("exp_avg") != name.npos) num_moments += value.is_tensor();
   }
   EXPECT_EQ(num_moments, 8);

@@ -16,6 +16,7 @@ import unittest
 
 import torch
 import writers
+from writers import flip_bit, swap, transpose
 
 OTT = sys.argv.pop(1)
 OLD_PYTHON = "/usr/bin/python3"
@@ -23,19 +24,6 @@ OLD_PYTHON = "/usr/bin/python3"
 
 def ott(*arguments, **options):
     return subprocess.run([OTT, *arguments], capture_output=True, text=True, **options)
-
-
-def flip_bit(state):
-    state["model"]["1.weight"].view(torch.int32)[1, 1] ^= 1 << 20
-
-
-def swap_layers(state):
-    weights = state["model"]
-    weights["0.bias"], weights["1.bias"] = weights["1.bias"], weights["0.bias"]
-
-
-def transpose(state):
-    state["model"]["1.weight"] = state["model"]["1.weight"].t().contiguous()
 
 
 def step_once_more(state):
@@ -48,21 +36,18 @@ def drop_moment(state):
         of_parameter.pop("exp_avg_sq")
 
 
-def old_random(state):
-    state["rng_state"]["torch"] = torch.Generator().manual_seed(7).get_state()
-
-
 # The change, the part of the state that differs, and what is said of the first difference.
 WEIGHT_FAULTS = {
-    "bit": (flip_bit, "weights", "1.weight", "flipped bit 20"),
-    "swapped": (swap_layers, "weights", "0.bias", "1.bias of the reference"),
-    "transposed": (transpose, "weights", "1.weight", "it is that of the reference, transposed"),
+    "bit": (lambda state: flip_bit(state["model"], "1.weight", 1, 1), "weights", "1.weight", "flipped bit 20"),
+    "swapped": (lambda state: swap(state["model"], "0.bias", "1.bias"), "weights", "0.bias", "1.bias of the reference"),
+    "transposed": (lambda state: transpose(state["model"], "1.weight"), "weights", "1.weight", "it is that of the reference, transposed"),
 }
 STATE_FAULTS = {
     "step": (step_once_more, "optimizer step", "step", "reference 2, current 3"),
     "moment": (drop_moment, "optimizer moments", "exp_avg_sq", "missing"),
 }
-RANDOM_FAULTS = {"random": (old_random, "random numbers", "rng_state.torch", "mismatch")}
+OTHER_RANDOM = {"torch": torch.Generator().manual_seed(7).get_state()}
+RANDOM_FAULTS = {"random": (lambda state: state["rng_state"].update(OTHER_RANDOM), "random numbers", "rng_state.torch", "mismatch")}
 FAULTS = {**WEIGHT_FAULTS, **STATE_FAULTS, **RANDOM_FAULTS}
 
 

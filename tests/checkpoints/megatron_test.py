@@ -13,6 +13,7 @@ import unittest
 import torch
 from models import EXPERTS, LAYERS, gpt2, llama, mixtral
 from safetensors.torch import save_file
+from writers import flip_bit, swap, transpose
 
 OTT, NAMES = sys.argv.pop(1), sys.argv.pop(1)
 
@@ -69,25 +70,14 @@ def write_megatron(wholes, path, tp, pp, ep=1):
                 torch.save(state, os.path.join(folder, name, "model_optim_rng.pt"))
 
 
-def flip_bit(hf):
-    hf["model.layers.2.mlp.up_proj.weight"].view(torch.int32)[3, 1] ^= 1 << 20
-
-
-def swap_layers(hf):
-    norms = [f"model.layers.{layer}.input_layernorm.weight" for layer in (0, 3)]
-    hf[norms[0]], hf[norms[1]] = hf[norms[1]], hf[norms[0]]
-
-
-def transpose(hf):
-    hf["model.layers.1.self_attn.o_proj.weight"] = hf["model.layers.1.self_attn.o_proj.weight"].t().contiguous()
-
-
+UP, NORMS = "model.layers.2.mlp.up_proj.weight", [f"model.layers.{layer}.input_layernorm.weight" for layer in (0, 3)]
+OUT = "model.layers.1.self_attn.o_proj.weight"
 # The change, and what is said of the first difference.
 FAULTS = {
     "same": (lambda _: None, "weights equal (39)"),
-    "bit": (flip_bit, "model.layers.2.mlp.up_proj.weight: mismatch, first at element 25 [3, 1]"),
-    "swapped": (swap_layers, "model.layers.0.input_layernorm.weight: mismatch: it is, bit for bit, model.layers.3.input_layernorm.weight of the reference"),
-    "transposed": (transpose, "model.layers.1.self_attn.o_proj.weight: mismatch: it is that of the reference, transposed"),
+    "bit": (lambda hf: flip_bit(hf, UP, 3, 1), f"{UP}: mismatch, first at element 25 [3, 1]"),
+    "swapped": (lambda hf: swap(hf, *NORMS), f"{NORMS[0]}: mismatch: it is, bit for bit, {NORMS[1]} of the reference"),
+    "transposed": (lambda hf: transpose(hf, OUT), f"{OUT}: mismatch: it is that of the reference, transposed"),
 }
 
 
@@ -185,13 +175,11 @@ class MegatronTest(unittest.TestCase):
             fused = model["decoder.layers.1.mlp.linear_fc1.weight"]
             fused.copy_(torch.cat(fused.chunk(2)[::-1]))
 
-        def flip_bit(model):
-            model["decoder.layers.0.self_attention.linear_proj.weight"].view(torch.int32)[3, 1] ^= 1 << 20
-
+        projection = "decoder.layers.0.self_attention.linear_proj.weight"
         for change, first in (
             (swap_gate_and_up, "model.layers.3.mlp.gate_proj.weight: mismatch"),
             # The second half of dimension 1.
-            (flip_bit, "model.layers.2.self_attn.o_proj.weight: mismatch, first at element 29 [3, 5]"),
+            (lambda model: flip_bit(model, projection, 3, 1), "model.layers.2.self_attn.o_proj.weight: mismatch, first at element 29 [3, 5]"),
             (lambda model: model.pop("decoder.final_layernorm.weight"), "model.norm.weight: parts are missing on rank 3"),
             (lambda model: model["decoder.final_layernorm.weight"].add_(1), "model.norm.weight: its replicas differ: rank 3"),
         ):

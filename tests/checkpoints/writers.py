@@ -39,6 +39,18 @@ def train():
     }
 
 
+def flip_bit(weights, name, row, column):
+    weights[name].view(torch.int32)[row, column] ^= 1 << 20
+
+
+def swap(weights, a, b):
+    weights[a], weights[b] = weights[b], weights[a]
+
+
+def transpose(weights, name):
+    weights[name] = weights[name].t().contiguous()
+
+
 # All of the state.
 
 
