@@ -245,6 +245,10 @@ class DumperTest(unittest.TestCase):
     def tree(self, count=0, name="tensors"):
         return json.loads(read(self.dir, str(count), name + ".json"))
 
+    def dump(self, path, data):
+        self.dumper.add_tensor_data(path, data, Type.JSON)
+        self.dumper.dump()
+
     def test_it_is_enabled_once(self):
         self.assertTrue(self.dumper.is_enabled)
         self.assertRaises(RuntimeError, self.dumper.enable, self.dir)
@@ -337,8 +341,7 @@ class DumperTest(unittest.TestCase):
         self.dumper.enable_ragged_batch_dumping(as_per_sample=True)
         self.dumper.add_tensor_data("samples", batch, Type.JSON)
         self.dumper.enable_ragged_batch_dumping()
-        self.dumper.add_tensor_data("members", batch, Type.JSON)
-        self.dumper.dump()
+        self.dump("members", batch)
         self.assertEqual(self.tree(), {
             "samples": [[0.0, 1.0, 2.0], [3.0]],
             "members": {"data": [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], "sample_sizes": [3, 1], "non_uniform_dim": 1,
@@ -411,14 +414,12 @@ class DumperTest(unittest.TestCase):
         self.dumper.set_dump_count(2)
         self.assertEqual(ran, ["one", "two", "two"])
         self.dumper.reset_dump_count()
-        self.dumper.add_tensor_data("x", torch.ones(1), Type.JSON)
-        self.dumper.dump()
+        self.dump("x", torch.ones(1))
         self.assertEqual(self.tree(0), {"x": [1.0]})
         self.assertEqual(sorted(os.listdir(self.dir)), ["0", "1", "2"])
 
     def dump_then_compare(self, first, second, **parameters):
-        self.dumper.add_tensor_data("d", first, Type.JSON)
-        self.dumper.dump()
+        self.dump("d", first)
         self.dumper.reset_dump_count()
         self.dumper.add_tensor_data("d", second, Type.JSON)
         result = self.dumper.compare_to_dumped_data(**parameters)
@@ -473,20 +474,17 @@ class DumperTest(unittest.TestCase):
         self.assertEqual(ott.TensorDumper().count, 1)
 
     def test_dump_compares_when_told_to(self):
-        self.dumper.add_tensor_data("x", torch.ones(1), Type.JSON)
-        self.dumper.dump()
+        self.dump("x", torch.ones(1))
         before = read(self.dir, "0", "tensors.json")
         self.dumper.reset_dump_count()
         self.dumper.set_dump_is_compare(eps_numerical_data=0.1)
-        self.dumper.add_tensor_data("x", torch.full((1,), 1.05), Type.JSON)
-        self.dumper.dump()
+        self.dump("x", torch.full((1,), 1.05))
         self.dumper.reset_dump_count()
         self.dumper.add_tensor_data("x", torch.full((1,), 1.5), Type.JSON)
         self.assertRaises(ValueError, self.dumper.dump)
         self.dumper.reset_dump_count()
         self.dumper.set_dump_is_compare(allow_missing_data_in_previous=True)
-        self.dumper.add_tensor_data("", {"x": torch.ones(1), "y": 1.0}, Type.JSON)
-        self.dumper.dump()
+        self.dump("", {"x": torch.ones(1), "y": 1.0})
         self.dumper.dump(dump_if_empty=False)
         self.assertEqual(ott.TensorDumper().count, 1)
         self.assertEqual(read(self.dir, "0", "tensors.json"), before)

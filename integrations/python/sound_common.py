@@ -107,10 +107,10 @@ def with_optimizer(model, kind=torch.optim.SGD, rate=None, **options):
     return model, kind(model.parameters(), rate or (0.1 if kind is torch.optim.SGD else 1e-3), **options)
 
 
-def begun_alike(rank, kind=Net, **options):
+def begun_alike(rank, kind=Net):
     """Returns a model that begins alike on all ranks; numbers that are drawn from then on are those of the rank."""
     torch.manual_seed(5)
-    model = kind(**options)
+    model = kind()
     torch.manual_seed(50 + rank)
     return model
 

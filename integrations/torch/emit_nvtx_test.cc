@@ -322,8 +322,9 @@ TEST_F(EmitNvtxTest, OperationsAreLoggedWithWhatTheyReadAndWrote) {
     OpRanges::Get().TellObserver(nullptr);
   }
   ASSERT_TRUE(log->Finish().ok());
+  const auto read = ReadOpLog(path).value();
   std::set<bool> directions;
-  for (const LoggedOp& op : ReadOpLog(path).value().ops) {
+  for (const LoggedOp& op : read.ops) {
     if (op.definition().name != "aten::mm") continue;
     ASSERT_EQ(op.num_tensors(), 3);
     EXPECT_EQ(op.definition().tensors[0].name, "self");
