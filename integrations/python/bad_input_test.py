@@ -367,20 +367,21 @@ class Numbers(torch.utils.data.Dataset):
 
 
 class ProcessTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+
     def test_workers_of_a_data_loader_measure_for_themselves_and_dump_nothing(self):
-        directory = tempfile.mkdtemp()
-        ott.TensorDumper().enable(directory, num_writer_threads=1)
+        ott.TensorDumper().enable(self.dir, num_writer_threads=1)
         self.addCleanup(ott.TensorDumper().disable)
         ott.Stopwatch().enable()
         self.addCleanup(ott.Stopwatch().disable)
         loader = torch.utils.data.DataLoader(Numbers(), num_workers=2,
                                              multiprocessing_context=multiprocessing.get_context("fork"))
         self.assertEqual(sorted(int(x) for x in loader), list(range(8)))
-        self.assertEqual(os.listdir(directory), [])
+        self.assertEqual(os.listdir(self.dir), [])
         self.assertIsNone(ott.Stopwatch().mean_seconds_per_interval("load"))
 
     def test_a_forked_process_leaves_the_run_alone(self):
-        directory = tempfile.mkdtemp()
         answer = run("""
             import os, sys
             import optim_test_tools as ott
@@ -396,12 +397,11 @@ class ProcessTest(unittest.TestCase):
             assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
             run.finish_iter()
             run.finish()
-        """, directory)
+        """, self.dir)
         self.assertIn("forked and is no rank", answer.stdout)
-        self.assertIn("stopwatch.pb", os.listdir(os.path.join(directory, "run", "rank_00000")))
+        self.assertIn("stopwatch.pb", os.listdir(os.path.join(self.dir, "run", "rank_00000")))
 
     def test_pending_dumps_are_written_at_shutdown(self):
-        directory = tempfile.mkdtemp()
         answer = run("""
             import sys, torch
             import optim_test_tools as ott
@@ -415,9 +415,9 @@ class ProcessTest(unittest.TestCase):
             held = ott.Stopwatch()("x")
             ott.Stopwatch().enable()
             held.__enter__()             # never left
-        """, directory)
+        """, self.dir)
         self.assertEqual(answer.stderr, "")
-        self.assertTrue((ott.load_dump(os.path.join(directory, "19")).tensors["x"] == 19).all())
+        self.assertTrue((ott.load_dump(os.path.join(self.dir, "19")).tensors["x"] == 19).all())
 
     def test_threads_that_work_on_as_the_interpreter_ends_are_no_crash(self):
         for _ in range(3):
@@ -448,7 +448,6 @@ class ProcessTest(unittest.TestCase):
             self.assertEqual(answer.stdout, "end", answer.stderr)
 
     def test_a_run_that_nobody_closed_is_closed_at_shutdown(self):
-        directory = tempfile.mkdtemp()
         answer = run("""
             import sys, torch
             import optim_test_tools as ott
@@ -456,9 +455,9 @@ class ProcessTest(unittest.TestCase):
             ott.TensorDumper().add("x", torch.ones(1))
             run.finish_iter()
             raise KeyError("the training failed")
-        """, directory, code=1)
+        """, self.dir, code=1)
         self.assertIn("the training failed", answer.stderr)
-        dump = ott.load_dump(os.path.join(directory, "run", "rank_00000", "dumps", "0"))
+        dump = ott.load_dump(os.path.join(self.dir, "run", "rank_00000", "dumps", "0"))
         self.assertEqual(dump.tensors["x"].tolist(), [1.0])
 
     def test_misuse_inside_a_run_is_an_exception_and_no_abort(self):
@@ -476,18 +475,17 @@ class ProcessTest(unittest.TestCase):
         self.assertRegex(answer.stdout, r'these run, and no iteration counts until they end:\s+"open"')
 
     def test_no_such_dump_or_configuration(self):
-        directory = tempfile.mkdtemp()
-        self.assertRaises(FileNotFoundError, ott.load_dump, directory)
-        self.assertRaises(FileNotFoundError, ott.TrainingRun, os.path.join(directory, "none.textproto"))
+        self.assertRaises(FileNotFoundError, ott.load_dump, self.dir)
+        self.assertRaises(FileNotFoundError, ott.TrainingRun, os.path.join(self.dir, "none.textproto"))
         self.assertRaisesRegex(ValueError, "stopwatsch", ott.TrainingRun, {"stopwatsch": {}})
         self.assertRaises(TypeError, ott.TrainingRun, {"stopwatch": object()})
         self.assertRaises(TypeError, ott.TrainingRun, {}, ranks=3)
-        self.assertRaisesRegex(ValueError, "as_ is one of", ott.load_dump, directory, "jax")
-        os.makedirs(os.path.join(directory, "0"))
-        with open(os.path.join(directory, "0", "tensors.json"), "w", encoding="utf-8") as file:
+        self.assertRaisesRegex(ValueError, "as_ is one of", ott.load_dump, self.dir, "jax")
+        os.makedirs(os.path.join(self.dir, "0"))
+        with open(os.path.join(self.dir, "0", "tensors.json"), "w", encoding="utf-8") as file:
             file.write('{"x": [1, 2')
-        self.assertRaisesRegex(ott.Error, "tensors.json", ott.load_dump, os.path.join(directory, "0"))
-        self.assertFalse(ott.compare(os.path.join(directory, "0"), {"x": torch.ones(2)}))
+        self.assertRaisesRegex(ott.Error, "tensors.json", ott.load_dump, os.path.join(self.dir, "0"))
+        self.assertFalse(ott.compare(os.path.join(self.dir, "0"), {"x": torch.ones(2)}))
 
 
 if __name__ == "__main__":

@@ -294,9 +294,11 @@ class CompareTest(unittest.TestCase):
 
 
 class RunTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+
     def test_a_run_of_one_rank(self):
-        directory = tempfile.mkdtemp()
-        config = {"run_dir": os.path.join(directory, "run"), "stopwatch": {"num_warmup_iters": 1},
+        config = {"run_dir": os.path.join(self.dir, "run"), "stopwatch": {"num_warmup_iters": 1},
                   "dump": {"iterations": {"every": 2}}}
         stopwatch, dumper, said = ott.Stopwatch(), ott.TensorDumper(), []
         ott.set_text_sink(said.append)
@@ -312,7 +314,7 @@ class RunTest(unittest.TestCase):
             run.finish()
         self.assertFalse(stopwatch.enabled)
         self.assertEqual("".join(said).count("measured iterations"), 1)
-        rank = os.path.join(directory, "run", "rank_00000")
+        rank = os.path.join(self.dir, "run", "rank_00000")
         self.assertEqual(sorted(os.listdir(os.path.join(rank, "dumps"))), ["0", "2"])
         with open(os.path.join(rank, "metrics.jsonl"), encoding="utf-8") as file:
             self.assertEqual([json.loads(line) for line in file], [{"step": i, "loss": 0.5 * i} for i in range(4)])
@@ -321,10 +323,9 @@ class RunTest(unittest.TestCase):
         self.assertRaisesRegex(RuntimeError, "closed", run.finish_iter)
 
     def test_a_divergence_is_told(self):
-        directory = tempfile.mkdtemp()
-        reference = {"run_dir": os.path.join(directory, "a"), "dump": {}}
-        checked = {"run_dir": os.path.join(directory, "b"), "dump": {},
-                   "cross_check": {"iterations": {}, "reference_run": os.path.join(directory, "a")}}
+        reference = {"run_dir": os.path.join(self.dir, "a"), "dump": {}}
+        checked = {"run_dir": os.path.join(self.dir, "b"), "dump": {},
+                   "cross_check": {"iterations": {}, "reference_run": os.path.join(self.dir, "a")}}
         told = []
         for config, value in ((reference, 1.0), (checked, 2.0)):
             with ott.TrainingRun(config, ranks="local") as run:
@@ -339,7 +340,7 @@ class RunTest(unittest.TestCase):
         def stop(verdict, text):
             raise KeyError(text)
 
-        checked["run_dir"] = os.path.join(directory, "c")
+        checked["run_dir"] = os.path.join(self.dir, "c")
         run = ott.TrainingRun(checked, ranks="local")
         self.addCleanup(run.close)
         run.on_divergence(stop)
@@ -347,8 +348,7 @@ class RunTest(unittest.TestCase):
         self.assertRaises(KeyError, run.finish_iter)
 
     def test_the_configuration_is_a_file_a_dict_or_the_environments(self):
-        directory = tempfile.mkdtemp()
-        path = os.path.join(directory, "ott.textproto")
+        path = os.path.join(self.dir, "ott.textproto")
         with open(path, "w", encoding="utf-8") as file:
             file.write("stopwatch { num_warmup_iters: 3 }")
         with redirect_stdout(io.StringIO()):
