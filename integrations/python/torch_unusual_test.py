@@ -107,6 +107,24 @@ class UnusualTest(ObservedTestCase):
         self.assertEqual("no iteration was seen" in said.getvalue(), RANK == 0)
 
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no torch.compile")
+    def test_hooks_that_are_called_between_graphs_are_not_compiled(self):
+        # PyTorch 2.7 calls those of a compiled step so.
+        def train():
+            self.addCleanup(torch._dynamo.reset)
+            torch._dynamo.utils.counters.clear()
+            model, optimizer = make_alone()
+            step = torch.compile(lambda: optimizer.step(), backend="eager")
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                step()
+            return digest(model), dict(torch._dynamo.utils.counters["stats"])
+
+        self.addCleanup(torch._dynamo.utils.counters.clear)
+        with unittest.mock.patch.object(_hooks, "is_compiling", lambda: False):
+            self.check_sound("between_graphs", train, 3, optimizer=3)
+
+    @unittest.skipUnless(IS_2, "PyTorch 1.13 has no torch.compile")
     def test_a_training_that_is_compiled_as_a_whole_is_said_to_be_hidden(self):
         self.addCleanup(torch._dynamo.utils.counters.clear)
         with contextlib.redirect_stderr(io.StringIO()) as said, Observed("hidden"):

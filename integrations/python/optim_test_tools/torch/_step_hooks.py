@@ -37,7 +37,10 @@ class StepHooks:
             self._patches.wrap(optimizers, "step", self._step)
 
     def watch_all(self) -> None:
-        """Needed after torch.compile(), which until 2.2 takes the hooks away."""
+        """Needed after torch.compile(), which until 2.2 takes the hooks away, and in 2.7 compiles what they call."""
+        dynamo = sys.modules.get("torch._dynamo")  # None: nothing is compiled yet
+        if dynamo is not None:
+            self._tell_before, self._tell_after = dynamo.disable(self._tell_before), dynamo.disable(self._tell_after)
         for optimizers in _classes_of(torch.optim.Optimizer):
             self.watch(optimizers)
 
