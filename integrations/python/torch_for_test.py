@@ -207,7 +207,7 @@ def learns_alike(*expected, check=ObservedTestCase.check, **counts):
     def decorate(train):
         @functools.wraps(train)
         def test(self):
-            check(self, train.__name__, lambda: train(self), *expected, **counts)
+            check(self, train.__name__, lambda: train(self) or self.fail("it tells nothing that it learned"), *expected, **counts)
 
         return test
 
