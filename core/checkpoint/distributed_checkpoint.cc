@@ -81,9 +81,9 @@ class Reader {
     return data_.Find(data_[object.items[PlainData::kState]], name);
   }
 
-  // Returns the sizes in a torch.Size, which holds a tuple.
+  // Returns the sizes in a torch.Size, which holds a tuple; one that holds itself has none.
   std::optional<Dims> DimsOf(const PlainData::Value* size) const {
-    while (size != nullptr && size->type == Type::kObject) {
+    for (int i = 0; i < 2 && size != nullptr && size->type == Type::kObject; ++i) {
       const PlainData::Value& arguments = data_[size->items[PlainData::kArguments]];
       size = arguments.items.size() == 1 ? &data_[arguments.items[0]] : &arguments;
     }

@@ -225,6 +225,8 @@ TEST(DistributedCheckpoint, WhatIsWrongInTheMetadataIsNamed) {
       {text("__0_0.distcp"), text(".."), "the file of 'w', '..', leads out of the folder"},
       {text("__0_0.distcp"), text("a/b"), "the file of 'w', 'a/b', leads out of the folder"},
       {text("size"), text("s"), "a tensor without a shape"},
+      {text("size") + offset(2, 1, 4), text("size") + "cm\nS\n]q\xf0Rq\xf1" + "0h\xf0h\xf1" + "a0h\xf1",
+       "a tensor without a shape"},  // of a size
       {text("chunks") + "](", text("chunks") + "N" + text("c") + "](", "a tensor without a shape"},
       {text("offsets"), text("o"), "a chunk without a place"},
       {text("sizes"), text("s"), "a chunk without a place"},
