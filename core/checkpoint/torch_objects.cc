@@ -364,7 +364,7 @@ class Converter {
       const auto byte = static_cast<uint8_t>(text[i]);
       if (byte < 0x80) {
         bytes += static_cast<char>(byte);
-      } else if ((byte & 0xfc) == 0xc0 && i + 1 < text.size()) {
+      } else if ((byte & 0xfc) == 0xc0) {  // of two bytes, as texts are valid UTF-8
         bytes += static_cast<char>((byte & 3) << 6 | (static_cast<uint8_t>(text[++i]) & 0x3f));
       } else {
         return std::nullopt;
