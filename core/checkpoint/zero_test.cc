@@ -50,7 +50,7 @@ TEST(Zero, TheMasterWeightsAreThoseThatDeepSpeedMerges) {
     EXPECT_EQ(num_trained, 8) << "two are frozen, one is tied, one is a buffer";
   }
   EXPECT_EQ(AllElements(At(Read(Data("zero_3")), "module")), AllElements(Read(Data("zero_3_merged.pt"))));
-  // Without partitions, one file is the state.
+  // One file is the state where there are no partitions.
   EXPECT_EQ(At(At(Read(Data("zero_0")), "optimizer"), "state").map().size(), 8);
 }
 

@@ -119,7 +119,7 @@ TEST_F(TensorDumperTest, LinksInTheDirectoryAreReplacedAndNotFollowed) {
 // A full disk leaves earlier dumps whole, the one in work known as cut, and no temporary files.
 class FullDiskTest : public TensorDumperTest {
  protected:
-  // In a process of its own, which make_full_disk() does not outlive; it returns false where it cannot.
+  // Runs in a process of its own, which ends what make_full_disk() does. That returns false where it cannot.
   void DumpUntilFull(const std::function<bool()>& make_full_disk) {
     constexpr int kNotPossible = 77;
     const pid_t child = fork();

@@ -340,7 +340,7 @@ TEST_F(TensorDumperTest, ErrorsOfWriterThreadsReachTheCaller) {
   absl::Status status = dumper_.Dump();
   status.Update(dumper_.Flush());
   EXPECT_EQ(status.message(), dir_ + "/0: is a file where a directory is needed");
-  // Without them, at once.
+  // Dump() itself says it where no thread writes.
   ASSERT_TRUE(dumper_.Disable().ok());
   Enable();
   Add("a", view_);

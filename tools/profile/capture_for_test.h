@@ -27,7 +27,7 @@ class CaptureTest : public ::testing::Test {
   ProfiledProgram Profile(const std::vector<std::string>& scenario);
   // The same of a scenario that is one process.
   CaptureSummary Capture(const std::vector<std::string>& scenario);
-  // What a query gives of the file, and the names of its ranges.
+  // Returns what a query gives of the file, and the names of its ranges.
   std::vector<std::string> Rows(const std::string& sql) const { return Query(options_.output, sql); }
   std::vector<std::string> Ranges() const { return Names(options_.output, 59); }
 
