@@ -157,11 +157,12 @@ TEST(ToWholes, AStackOfLayersIsTakenApart) {
 TEST(ToWholes, FoldersOfRanksArePutTogetherAndTheirLayersCounted) {
   RunLayout layout;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      R"(tensors { path: "{layer}.w" split { dim: 0 axis: "tp" } numbers { name: "layer" axis: "pp" } })",
+      R"(tensors { path: "{layer}.w" split { dim: 0 axis: "tp" } numbers { name: "layer" axis: "pp" } }
+             tensors { path: "*" })",
       &layout));
   // The first stage has two layers, the last of which comes first, and the second one has one.
   const auto two = [](float first) {
-    return ValueMap{{"1.w", Count({1}, first + 2)}, {"0.w", Count({1}, first)}};
+    return ValueMap{{"1.w", Count({1}, first + 2)}, {"0.w", Count({1}, first)}, {"bias", Count({1})}};
   };
   const auto one = [](float first) { return ValueMap{{"0.w", Count({1}, first)}}; };
   ValueMap tree = {{"mp_rank_00_000", two(0)},
@@ -174,7 +175,7 @@ TEST(ToWholes, FoldersOfRanksArePutTogetherAndTheirLayersCounted) {
   tree.Insert("mp_rank_01_001", one(5));
   const Value wholes = ToWholes(tree, layout, &problems).value();
   EXPECT_THAT(problems, ElementsAre("latest lies beside the folders of ranks, and is not compared"));
-  ASSERT_EQ(wholes.map().size(), 3);
+  ASSERT_EQ(wholes.map().size(), 4);
   for (const int layer : {0, 1, 2}) {
     const Tensor whole = Gathered(wholes.map().Find(absl::StrCat(layer, ".w"))->tensor()).value();
     ASSERT_EQ(whole.view.shape(), Dims({2}));
@@ -187,6 +188,28 @@ TEST(ToWholes, FoldersOfRanksArePutTogetherAndTheirLayersCounted) {
   const Value experts = ValueMap{{"mp_rank_00_000_000", ValueMap{{"e0", Count({1})}}},
                                  {"mp_rank_00_000_001", ValueMap{{"e1", Count({1})}}}};
   EXPECT_EQ(ToWholes(experts, layout, &problems).value().map().size(), 2);
+  const Value deep = ValueMap{{"mp_rank_00_000_000_000", ValueMap{{"w", Count({1})}}}};
+  EXPECT_NE(ToWholes(deep, layout, &problems).value().map().Find("mp_rank_00_000_000_000.w"), nullptr);
+}
+
+TEST(ToWholes, TransposedTensorsAreTurnedAndSumsAreLeftToRuns) {
+  std::vector<std::string> problems;
+  const auto of = [&](const std::string& rule) {
+    RunLayout layout;
+    EXPECT_TRUE(
+        google::protobuf::TextFormat::ParseFromString("tensors { path: \"w\" " + rule + " }", &layout));
+    const Value tree = ValueMap{{"mp_rank_00", ValueMap{{"w", Count({2, 3})}}},
+                                {"mp_rank_01", ValueMap{{"w", Count({2, 3}, 6)}}}};
+    return ToWholes(tree, layout, &problems);
+  };
+  const Tensor turned =
+      Gathered(of(R"(transpose: [1, 0] split { dim: 1 axis: "tp" })").value().map().Find("w")->tensor())
+          .value();
+  ASSERT_EQ(turned.view.shape(), Dims({3, 4}));
+  const float* const elements = static_cast<const float*>(turned.view.data());
+  EXPECT_THAT(std::vector<float>(elements, elements + 12), ElementsAre(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11));
+  EXPECT_TRUE(of(R"(sum: "tp")").value().map().empty());
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("sums are compared by `ott crosscheck --layout`")));
 }
 
 TEST(RankDump, KeepsNoFileMapped) {
@@ -208,6 +231,9 @@ TEST(RankDump, WhatStandsForATensorStandsAlone) {
   const RankDump dump = RankDump::Of(ValueMap{{"a", ValueMap{{"tensor_statistics", ValueMap{{"x", 1}}}}},
                                               {"b", ValueMap{{"tensor_statistics", 1}, {"y", 2}}}});
   ASSERT_EQ(dump.tensors().size(), 3u);
+  EXPECT_EQ(
+      RankDump::Of(ValueMap{{"a", ValueMap{{"tensor_image", ValueMap{{"x", 1}}}}}}).tensors()[0].problem,
+      "was dumped as an image, without its elements");
   EXPECT_EQ(dump.tensors()[0].problem, "was dumped as statistics, without its elements");
   EXPECT_EQ(dump.tensors()[1].path, "b.tensor_statistics");
   EXPECT_EQ(dump.tensors()[1].problem, "");
@@ -219,13 +245,14 @@ TEST_F(CheckLayoutTest, UnevenPartsFollowEachOtherWithoutTheirPadding) {
   // Both runs have the same rules.
   EXPECT_EQ(
       Check(R"(a { mesh { axes { name: "tensor" size: 1 } } } b { mesh { axes { name: "tensor" size: 2 } } }
-                tensors { path: "w" split { dim: 0 axis: "tensor" } padding { dim: 0 size: 5 } })")
+                tensors { path: "w*" whole: "w" split { dim: 0 axis: "tensor" } padding { dim: 0 size: 5 } })")
           .outcome(),
       DIFFERENT);
   EXPECT_THAT(text_, AllOf(HasSubstr(a_ + ": 1 rank = "), HasSubstr(b_ + ": 2 ranks = ")));
-  EXPECT_THAT(text_,
-              HasSubstr("dim 0 split over tensor; dim 0 padded from 5: 1 tensor, such as \"w\" [5, 2]: "
-                        "dim 0 = 3 + 3, 1 of padding in dim 0"));
+  EXPECT_THAT(
+      text_,
+      HasSubstr("is \"w\"; dim 0 split over tensor; dim 0 padded from 5: 1 tensor, such as \"w\" [5, 2]: "
+                "dim 0 = 3 + 3, 1 of padding in dim 0"));
   EXPECT_THAT(text_,
               HasSubstr("first divergence: iteration 0: DIFFER in tensor \"w\" (float32 [5, 2]), in b on "
                         "rank 1 alone: 1 of 4 elements, max abs error 72\n"
