@@ -90,10 +90,10 @@ class PartsTest(unittest.TestCase):
         for ranks, text in {(0, 1, 2): "0-2", (0, 2): "0,2", (1, 6, 11): "1-11 by 5", (0, 1, 3): "0,1,3"}.items():
             self.assertEqual(_collectives.format_ranks(list(ranks)), text)
 
-    def test_pipelines_make_a_mesh_where_they_are_a_grid(self):
-        grids = {(0, 1): [2, 2, 1], (2, 3): [2, 2, 1], (0, 2): [1, 2, 2], (1, 3): [1, 2, 2], (0, 1, 2, 3): [1, 4, 1]}
+    def test_groups_make_a_mesh_where_they_are_a_grid(self):
+        grids = {(2,): [4, 1, 1], (0, 1): [2, 2, 1], (2, 3): [2, 2, 1], (0, 2): [1, 2, 2], (1, 3): [1, 2, 2], (0, 1, 2, 3): [1, 4, 1]}
         for ranks in [*grids, (1, 2), (0, 3), (2, 0), (0, 1, 2), (0, 1, 3, 2)]:
-            axes = _job._mesh_of_stages(ranks, 4).get("axes", [])
+            axes = _job._mesh_of("pipeline", ranks, 4).get("axes", [])
             self.assertEqual([axis["size"] for axis in axes], grids.get(ranks, []), ranks)
 
     def test_numpys_generator_counts_once_it_has_drawn_whichever_it_is(self):
@@ -115,7 +115,7 @@ class PartsTest(unittest.TestCase):
         observer = unittest.mock.Mock()
         for given, environment, expected in (("a", "b", "a"), ("", "b", "b"), ("a", "", "a"), ("", "", "ott_runs/train")):
             with unittest.mock.patch.dict(os.environ, OTT_RUN_DIR=environment):
-                self.assertEqual(_job.make_config({"run_dir": given}, "train", None, 1, observer)["run_dir"], expected)
+                self.assertEqual(_job.make_config({"run_dir": given}, "train", None, 1, observer, (), {})["run_dir"], expected)
         for directory, shown in ((os.path.abspath("runs/a"), "runs/a"), ("/elsewhere/a", "/elsewhere/a")):
             self.assertEqual(Observer(None, "train")._shown(directory), shown)
 

@@ -197,7 +197,7 @@ class ReplicasTest(ObservedTestCase):
         dist.barrier()
         before = store.num_keys()
         dist.barrier()
-        _job.find_ranks()
+        _job.find_ranks(nn.Linear(1, 1) if RANK == 0 else None)
         dist.barrier()
         self.assertEqual(store.num_keys(), before)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import itertools
 import json
 import os
 import secrets
 import socket
 import sys
-from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 
@@ -75,16 +76,20 @@ def _are_announced(store: Any, of_ranks: Iterable[int], seconds: float) -> bool:
     return True
 
 
-def find_ranks() -> Any:
-    """The ranks of this job, found by its own process group where it has one. Collective over them."""
+def find_ranks(root: Optional[torch.nn.Module]) -> Tuple[Any, Dict[str, Any]]:
+    """The ranks of this job, found by its own process group where it has one, and the mesh of those that train replicas of one model.
+
+    The mesh is empty unless each rank's model is in DistributedDataParallel over a part of the ranks, and models are of other modules in
+    other parts. Collective over the ranks.
+    """
     distributed = _initialized_distributed()
     if distributed is None:
         if _calls_by_rpc():
             raise Error("processes that call each other by torch.distributed.rpc do not all train: only those of a process group are observed")
-        return ranks(timeout=_SECONDS_TO_MEET)
+        return ranks(timeout=_SECONDS_TO_MEET), {}
     rank, size = distributed.get_rank(), distributed.get_world_size()
     if size == 1:
-        return ranks("local")
+        return ranks("local"), {}
     # By the job's own store, so that no port must be free on purpose, and with a name: ranks that other processes started, such as
     # one `timeout` each, are else taken for those of another job.
     store = distributed.distributed_c10d._get_default_store()
@@ -94,10 +99,34 @@ def find_ranks() -> Any:
     if rank == 0:
         store.set(key, f"{os.environ.get('MASTER_ADDR') or '127.0.0.1'} {_free_port()} {secrets.token_hex(8)}")
     address, port, job = store.get(key).decode().split()
-    found = _ott.tcp_ranks(address, int(port), rank, size, _SECONDS_TO_MEET, job)
+    mesh = _mesh_of_replicas(root, size)
+    said = [f"ott/{what} {job}" for what in (json.dumps(mesh), _digest_of_modules(root))]
+    for what in said:
+        store.add(what, 1)
+    found = _ott.tcp_ranks(address, int(port), rank, size, _SECONDS_TO_MEET, job)  # returns once all have come
     if rank == 0:
         _forget(store, key)
-    return found
+    say_the_same = [_take_count(store, what) == size for what in said]
+    return found, mesh if say_the_same == [True, False] else {}
+
+
+def _take_count(store: Any, what: str) -> int:
+    """Returns how many ranks said it; the last of them that asks removes it."""
+    count = store.add(what, 0)
+    if store.add(f"{what}, asked", 1) == count:
+        _forget(store, what)
+        _forget(store, f"{what}, asked")
+    return int(count)
+
+
+def _mesh_of_replicas(root: Optional[torch.nn.Module], world_size: int) -> Dict[str, Any]:
+    group = group_ranks(root.process_group) if isinstance(root, torch.nn.parallel.DistributedDataParallel) else ()
+    return _mesh_of("replica", group, world_size) if 0 < len(group) < world_size else {}
+
+
+def _digest_of_modules(root: Optional[torch.nn.Module]) -> str:
+    modules = () if root is None else root.named_modules()
+    return hashlib.blake2b("".join(f"{name} {type(module).__name__}\n" for name, module in modules).encode(), digest_size=16).hexdigest()
 
 
 def _forget(store: Any, key: str) -> None:
@@ -114,7 +143,13 @@ def rank() -> int:
 
 
 def make_config(
-    given: Config, name: str, root: Optional[torch.nn.Module], world_size: int, observer: Any, pipeline: Sequence[int] = ()
+    given: Config,
+    name: str,
+    root: Optional[torch.nn.Module],
+    world_size: int,
+    observer: Any,
+    pipeline: Sequence[int],
+    replicas: Mapping[str, Any],
 ) -> Dict[str, Any]:
     """Returns what the user configured, and what an observation adds to it."""
     if isinstance(given, Mapping):
@@ -131,11 +166,12 @@ def make_config(
             stopwatch["device_sync"] = "DEVICE_SYNC_EVENTS"
         else:
             observer.say("times are those of the host: this build of optim_test_tools has no CUDA, or finds no device")
-    if not config.get("mesh") and len(pipeline) > 1:
-        mesh = _mesh_of_stages(pipeline, world_size)
-        if mesh:
-            config["mesh"] = [mesh]
-            stopwatch["work_differs_along"] = ["pipeline"]
+    mesh, work_differs_along = replicas, ["outer", "inner"]
+    if len(pipeline) > 1:
+        mesh, work_differs_along = _mesh_of("pipeline", pipeline, world_size), ["pipeline"]
+    if mesh and not config.get("mesh"):
+        config["mesh"] = [mesh]
+        stopwatch["work_differs_along"] = work_differs_along
     config["stopwatch"] = stopwatch
     config.setdefault("hang", {"after_seconds": _HANG_SECONDS})
     if observer.collectives.joins:
@@ -169,13 +205,13 @@ def ranks_of_stages(schedule: Any) -> Sequence[int]:
     return group_ranks(stages[0].group) if hasattr(stages[0], "group") else ()
 
 
-def _mesh_of_stages(ranks: Sequence[int], world_size: int) -> Dict[str, Any]:
-    """All ranks as pipelines like this one; empty where these are no grid."""
-    stride = max(1, ranks[1] - ranks[0])
+def _mesh_of(axis: str, ranks: Sequence[int], world_size: int) -> Dict[str, Any]:
+    """All ranks as groups like this one, which is along the axis; empty where these are no grid."""
+    stride = max(1, ranks[1] - ranks[0]) if len(ranks) > 1 else 1
     num_outer, rest = divmod(world_size, len(ranks) * stride)
     if rest or ranks[0] % (len(ranks) * stride) >= stride or list(ranks) != list(range(ranks[0], ranks[0] + len(ranks) * stride, stride)):
         return {}
-    sizes = {"outer": num_outer, "pipeline": len(ranks), "inner": stride}
+    sizes = {"outer": num_outer, axis: len(ranks), "inner": stride}
     return {"axes": [{"name": name, "size": size} for name, size in sizes.items()]}
 
 

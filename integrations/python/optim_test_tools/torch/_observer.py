@@ -211,11 +211,11 @@ class Observer:
         self._thread = get_ident()
         self._install_distributed()
         try:
-            job = _job.find_ranks()
+            job, replicas = _job.find_ranks(root)
             if root is not None:
                 self.models.add_root(root)
             pipeline = _job.ranks_of_stages(schedule or _job.schedule_that_calls())
-            config = _job.make_config(self._config, self._name, root, job.size, self, pipeline)
+            config = _job.make_config(self._config, self._name, root, job.size, self, pipeline, replicas)
             self._run = TrainingRun(config, job, self._directory)
             self._run.on_hang(self._keep_stacks)
             self._traces.begin(self._run.run_dir, job.rank)
