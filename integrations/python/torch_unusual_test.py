@@ -22,6 +22,16 @@ import optim_test_tools as ott
 from optim_test_tools.torch import _hooks
 
 
+def learn_by_compiled_steps(number):
+    model, optimizer = make_alone()
+    step = torch.compile(lambda: optimizer.step(), backend="eager")
+    for batch in batches(number):
+        optimizer.zero_grad()
+        loss_of(model, batch).backward()
+        step()
+    return digest(model)
+
+
 class UnusualTest(ObservedTestCase):
     @is_sound(3, forward=3, backward=3)
     def test_a_model_that_is_traced_is_not_trained_by_that(self):
@@ -92,18 +102,9 @@ class UnusualTest(ObservedTestCase):
 
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no torch.compile")
     def test_a_step_within_torch_compile_is_taken_for_none_that_is_left_out(self):
-        def train():
-            model, optimizer = make_alone()
-            step = torch.compile(lambda: optimizer.step(), backend="eager")
-            for batch in batches(5):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                step()
-            return digest(model)
-
         self.addCleanup(torch._dynamo.utils.counters.clear)
         with contextlib.redirect_stderr(io.StringIO()) as said:
-            self.check_sound("compiled_step", train, 0)
+            self.check_sound("compiled_step", lambda: learn_by_compiled_steps(5), 0)
         self.assertEqual("no iteration was seen" in said.getvalue(), RANK == 0)
 
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no torch.compile")
@@ -112,13 +113,7 @@ class UnusualTest(ObservedTestCase):
         def train():
             self.addCleanup(torch._dynamo.reset)
             torch._dynamo.utils.counters.clear()
-            model, optimizer = make_alone()
-            step = torch.compile(lambda: optimizer.step(), backend="eager")
-            for batch in batches(3):
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                step()
-            return digest(model), dict(torch._dynamo.utils.counters["stats"])
+            return learn_by_compiled_steps(3), dict(torch._dynamo.utils.counters["stats"])
 
         self.addCleanup(torch._dynamo.utils.counters.clear)
         with unittest.mock.patch.object(_hooks, "is_compiling", lambda: False):
