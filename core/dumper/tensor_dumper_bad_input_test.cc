@@ -131,7 +131,7 @@ class FullDiskTest : public TensorDumperTest {
     int status = -1;
     EXPECT_EQ(waitpid(child, &status, 0), child);
     if (WIFEXITED(status) && WEXITSTATUS(status) == kNotPossible)
-      GTEST_SKIP() << "not possible on this machine";
+      GTEST_SKIP() << "this machine lets nobody make a full disk";
     EXPECT_EQ(status, 0);
   }
 
