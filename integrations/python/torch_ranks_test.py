@@ -201,16 +201,18 @@ class RanksTest(ObservedTestCase):
         self.assertNotIn(b"erfinv", log)  # of memory that holds anything
 
     def test_work_is_compared_within_replicas_of_one_model(self):
-        def train(of_all, kinds):
+        def train(of_all, depth, width):
             torch.manual_seed(14)
             group = dist.group.WORLD if of_all else [dist.new_group([rank]) for rank in range(WORLD)][RANK]
-            model = nn.Sequential(*[nn.Linear(16, 16) for _ in range(kinds)], nn.Linear(16, 4))
+            model = nn.Sequential(nn.Linear(16, width), *[nn.Linear(width, width) for _ in range(depth)], nn.Linear(width, 4))
             model = nn.parallel.DistributedDataParallel(model, process_group=group)
             return learned(model, torch.optim.SGD(model.parameters(), lr=0.1), 3)
 
-        for name, of_all, kinds, sizes in (("one_model", True, 1, None), ("alike", False, 1, None), ("own_models", False, 1 + RANK, [WORLD, 1, 1])):
+        trainings = {"of_all": (True, 1, 8), "alike": (False, 1, 8), "own_modules": (False, 1 + RANK, 8), "own_shapes": (False, 1, 8 + RANK)}
+        for name, model in trainings.items():
+            sizes = [WORLD, 1, 1] if name.startswith("own") else None
             with self.subTest(name):
-                config = json.loads(self.check(name, lambda: train(of_all, kinds), 3).text("run.json"))["config"]
+                config = json.loads(self.check(name, lambda: train(*model), 3).text("run.json"))["config"]
                 self.assertEqual(config["stopwatch"]["work_differs_along"], ["outer", "inner"] if sizes else [])
                 self.assertEqual([[int(axis["size"]) for axis in mesh["axes"]] for mesh in config["mesh"]], [sizes] if sizes else [])
 

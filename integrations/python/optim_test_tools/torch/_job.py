@@ -79,8 +79,8 @@ def _are_announced(store: Any, of_ranks: Iterable[int], seconds: float) -> bool:
 def find_ranks(root: Optional[torch.nn.Module]) -> Tuple[Any, Dict[str, Any]]:
     """The ranks of this job, found by its own process group where it has one, and the mesh of those that train replicas of one model.
 
-    The mesh is empty unless each rank's model is in DistributedDataParallel over a part of the ranks, and models are of other modules in
-    other parts. Collective over the ranks.
+    The mesh is empty unless each rank's model is in DistributedDataParallel over a part of the ranks, and not all models have the same
+    modules and shapes. Collective over the ranks.
     """
     distributed = _initialized_distributed()
     if distributed is None:
@@ -100,7 +100,8 @@ def find_ranks(root: Optional[torch.nn.Module]) -> Tuple[Any, Dict[str, Any]]:
         store.set(key, f"{os.environ.get('MASTER_ADDR') or '127.0.0.1'} {_free_port()} {secrets.token_hex(8)}")
     address, port, job = store.get(key).decode().split()
     mesh = _mesh_of_replicas(root, size)
-    said = [f"ott/{what} {job}" for what in (json.dumps(mesh), _digest_of_modules(root))]
+    model = _digest_of_model(root) if root is not None and mesh else "not of a part of the ranks"
+    said = [f"ott/{what} {job}" for what in (json.dumps(mesh), model)]
     for what in said:
         store.add(what, 1)
     found = _ott.tcp_ranks(address, int(port), rank, size, _SECONDS_TO_MEET, job)  # returns once all have come
@@ -124,9 +125,10 @@ def _mesh_of_replicas(root: Optional[torch.nn.Module], world_size: int) -> Dict[
     return _mesh_of("replica", group, world_size) if 0 < len(group) < world_size else {}
 
 
-def _digest_of_modules(root: Optional[torch.nn.Module]) -> str:
-    modules = () if root is None else root.named_modules()
-    return hashlib.blake2b("".join(f"{name} {type(module).__name__}\n" for name, module in modules).encode(), digest_size=16).hexdigest()
+def _digest_of_model(root: torch.nn.Module) -> str:
+    parts = [f"{name} {type(module).__name__}" for name, module in root.named_modules()]
+    parts += [f"{name} {list(parameter.shape)}" for name, parameter in root.named_parameters()]
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def _forget(store: Any, key: str) -> None:
