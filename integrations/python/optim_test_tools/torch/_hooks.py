@@ -27,7 +27,7 @@ else:
 
 
 def keep_from_being_compiled() -> None:
-    """Needed after torch.compile(): in 2.0 and 2.1 it compiles what is called between graphs, and of this package it comes to no end."""
+    """Needed after torch.compile(): in 2.0 and 2.1 it compiles what is called between graphs, and never ends with this package."""
     skipped = sys.modules.get("torch._dynamo.skipfiles")
     if not hasattr(skipped, "FILENAME_ALLOWLIST") or skipped.check(OWN_FOLDERS[1] + "/torch/_hooks.py"):
         return
